@@ -1,0 +1,1 @@
+"""The instrumented engine: the only rooms that import torch."""

@@ -1,0 +1,1 @@
+"""The arithmetic: numbers in, numbers out. No torch, no Streamlit, no clock."""

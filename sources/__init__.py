@@ -1,0 +1,1 @@
+"""Things that make a trace grow. Each file is one source; app.py names them to the server."""
