@@ -1,0 +1,64 @@
+"""The desk at which the page asks: state, start, stop, delete, list, add. One object for all of Streamlit's threads.
+
+It only joins the rooms behind it (``runs.py``, ``store.py``, the sources by name, the installer); every rule lives
+there. Callers are script threads; nothing here waits longer than ``runs.FIRST_LINE_WAIT_S``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import BinaryIO, Protocol
+
+from server.hub import Bell
+from server.runs import Runs, Source
+from server.status import InstallReport, Recording, Started, Status, Worker
+from telemetry.protocol import RunRequest
+
+
+class Installer(Protocol):
+    """Whoever installs the live engine beside the running page."""
+
+    def status(self) -> InstallReport: ...
+
+
+class Server:
+    """The server as the page's script sees it. ``bell`` rings whenever ``status`` may have changed."""
+
+    def __init__(
+        self, runs: Runs, sources: Mapping[str, Source], bell: Bell, installer: Installer | None = None
+    ) -> None:
+        self.runs = runs
+        self.bell = bell
+        self._sources = dict(sources)
+        self._installer = installer
+        for source in self._sources.values():
+            source.on_change(bell.ring)
+
+    def status(self) -> Status:
+        """The installation, the engine of this machine, and whose run is on it."""
+        install = self._installer.status() if self._installer else None
+        return Status(Worker.of(self._sources["live"].status()), install, self.runs.busy_run_id)
+
+    def start(self, source: str, request: RunRequest) -> Started:
+        """Begin a run. Raises Busy while another is on the machine, ValueError with a sentence when it cannot run."""
+        if source not in self._sources:
+            raise ValueError("This page does not know that way to run a model.")
+        return self.runs.start(self._sources[source], request)
+
+    def cancel(self, run_id: str, key: str | None, loopback: bool = False) -> None:
+        """Stop a run that goes on. Raises PermissionError without its key, LookupError for a run that is over."""
+        self.runs.cancel(run_id, key, loopback)
+
+    def delete(self, run_id: str, key: str | None, loopback: bool = False) -> None:
+        """Remove a recording. Raises PermissionError without its key, LookupError or ValueError with a sentence."""
+        self.runs.delete(run_id, key, loopback)
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """The shipped recordings, then those made or added here, newest first."""
+        return self.runs.recordings()
+
+    def add_recording(self, shown_name: str, stream: BinaryIO) -> Recording:
+        """Keep an uploaded trace under a name of our own. Raises ValueError with a sentence when it is not one."""
+        recording = self.runs.store.add(shown_name, stream)
+        self.bell.ring()
+        return recording

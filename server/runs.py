@@ -1,0 +1,176 @@
+"""The life of a run: one at a time on the machine, started by one person, watched by all, kept as a file.
+
+A source (``sources/``, handed over by app.py) makes a run's lines in a thread of its own and gives them to the run's
+sink. Each line goes to the file first and to the viewers second, so whatever a viewer has seen can be replayed, also
+after a crash. Nobody's presence keeps a run alive and nobody's leaving stops it: only its key, or a person at this
+machine, does. There is no queue of waiting runs; who comes second is told whose run to watch.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hmac import compare_digest
+from typing import Protocol, TextIO
+
+from server.hub import Hub
+from server.status import Busy, Recording, SourceReport, Started
+from server.store import Store
+from telemetry.protocol import RunRequest
+
+FIRST_LINE_WAIT_S = 2.0  # how long the starter waits to hear of a refusal; a run that loads first takes longer
+
+_log = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Where a source puts a run's lines, from one thread."""
+
+    def line(self, text: str) -> None:
+        """The trace's next whole line without its line end: the header, then events whose n counts 0, 1, 2, …"""
+
+    def close(self, problem: str | None = None) -> None:
+        """Nothing more comes. ``problem`` is the sentence when the run was refused and no line ever came."""
+
+
+class Source(Protocol):
+    """Something that makes a trace grow. All methods return at once and may be called from any thread."""
+
+    def status(self) -> SourceReport: ...
+
+    def start(self, run_id: str, request: RunRequest, sink: Sink) -> None:
+        """Begin. Raises ValueError with a sentence when it is not ready; then the sink is never called."""
+
+    def cancel(self) -> None:
+        """Ask the present run to end soon; its end comes through the sink."""
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Have ``callback`` called, from any thread, whenever ``status`` has changed."""
+
+    def close(self) -> None:
+        """End everything that belongs to this source, a run in progress included."""
+
+
+class _LiveRun:
+    """The sink of the run that goes on now."""
+
+    def __init__(self, runs: Runs, run_id: str, source: Source) -> None:
+        self.id = run_id
+        self.source = source
+        self.problem: str | None = None
+        self.began = threading.Event()  # the first line or a refusal has come
+        self._runs = runs
+        self._channel = runs.hub.open(run_id)
+        self._file: TextIO | None = None
+        self._recording = True
+
+    def line(self, text: str) -> None:
+        if self._recording:
+            self._record(text)
+        self._channel.append(text)
+        self.began.set()
+
+    def close(self, problem: str | None = None) -> None:
+        self.problem = problem
+        if self._file is not None:
+            self._file.close()
+        self._runs.over(self)
+        self._channel.end(problem)
+        self.began.set()
+
+    def _record(self, text: str) -> None:
+        try:
+            if self._file is None:
+                self._file = self._runs.store.create(self.id)
+            self._file.write(text + "\n")
+            self._file.flush()
+        except OSError as error:
+            self._recording = False
+            self._runs.problem = f"The run was stopped because its recording could not be written: {error.strerror}."
+            _log.error("run %s: %s", self.id, self._runs.problem)
+            self.source.cancel()
+
+
+class Runs:
+    """All runs of this server: the one that goes on and those kept in ``store``. Used from any thread."""
+
+    def __init__(self, store: Store, hub: Hub, changed: Callable[[], None]) -> None:
+        self.store = store
+        self.hub = hub
+        self.problem: str | None = None  # a sentence about the last run's file, until the next run starts
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._live: _LiveRun | None = None
+        self._keys: dict[str, str] = {}
+
+    @property
+    def busy_run_id(self) -> str | None:
+        live = self._live
+        return live.id if live else None
+
+    def start(self, source: Source, request: RunRequest) -> Started:
+        """Begin a run on ``source``. Raises Busy, or ValueError with the sentence of a refusal."""
+        run = self._claim(source)
+        try:
+            source.start(run.id, request, run)
+        except ValueError as refusal:
+            run.close(str(refusal))
+            raise
+        run.began.wait(FIRST_LINE_WAIT_S)
+        if run.problem is not None:
+            raise ValueError(run.problem)
+        return Started(run.id, self._keys[run.id])
+
+    def cancel(self, run_id: str, key: str | None, loopback: bool = False) -> None:
+        """Ask the run to end. Raises ValueError without its key, LookupError when it does not go on any more."""
+        self._demand_key(run_id, key, loopback, "stop")
+        live = self._live
+        if live is None or live.id != run_id:
+            raise LookupError("This run is over already.")
+        live.source.cancel()
+
+    def delete(self, run_id: str, key: str | None, loopback: bool = False) -> None:
+        """Remove a run's file. Raises ValueError without its key or while it goes on, LookupError if unknown."""
+        self._demand_key(run_id, key, loopback, "delete")
+        if run_id == self.busy_run_id:
+            raise ValueError("This run still goes on; stop it before deleting it.")
+        self.store.delete(run_id)
+        self._keys.pop(run_id, None)
+        self._changed()
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """Shipped recordings first, then those of this machine, newest first."""
+        return self.store.recordings(self.busy_run_id)
+
+    def over(self, run: _LiveRun) -> None:
+        """The run's sink says that nothing more comes."""
+        with self._lock:
+            if self._live is run:
+                self._live = None
+        self.hub.forget(run.id)
+        self._changed()
+
+    def _claim(self, source: Source) -> _LiveRun:
+        with self._lock:
+            if self._live is not None:
+                raise Busy(self._live.id)
+            run = self._live = _LiveRun(self, _new_run_id(), source)
+            self.problem = None
+            kept = self.store.prune()
+            self._keys = {run_id: key for run_id, key in self._keys.items() if run_id in kept}
+            self._keys[run.id] = secrets.token_urlsafe(16)
+        self._changed()
+        return run
+
+    def _demand_key(self, run_id: str, key: str | None, loopback: bool, verb: str) -> None:
+        known = self._keys.get(run_id)
+        if not loopback and (known is None or key is None or not compare_digest(known.encode(), key.encode())):
+            raise ValueError(f"Only the browser that started this run, or one on this machine, can {verb} it.")
+
+
+def _new_run_id() -> str:
+    """Sorts by time, is a safe file name everywhere, and cannot be guessed into a collision."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
