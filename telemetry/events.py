@@ -273,9 +273,9 @@ def decode_event(payload: Mapping[str, Any]) -> Event | None:
     if cls is None:
         return None
     try:
-        n, t = int(payload["n"]), float(payload["t"])
+        n, t = _whole(payload["n"]), _number(payload["t"])
         body = _body(cls, payload)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"a {kind} event lacks or garbles a field ({error})") from error
     if n < 0 or not math.isfinite(t):
         raise ValueError(f"a {kind} event has no usable place on the clock")
@@ -305,12 +305,25 @@ def _body(cls: type, payload: Mapping[str, Any]) -> Any:
     known = {f.name for f in fields(cls)}
     values = {k: v for k, v in payload.items() if k in known}
     if cls is Step:
-        values["rows"] = tuple(Row(int(s), int(c), int(x), k) for s, c, x, k in values["rows"])
+        values["rows"] = tuple(Row(_whole(s), _whole(c), _whole(x), k) for s, c, x, k in values["rows"])
         values["bytes"] = None if values.get("bytes") is None else StepBytes(**values["bytes"])
-        values["t0"], values["t1"] = float(values["t0"]), float(values["t1"])
-    if cls is Request and values.get("pieces") is not None:
-        values["pieces"] = tuple(str(p) for p in values["pieces"])
+    if cls in (Step, Sample):
+        values["t0"], values["t1"] = _number(values["t0"]), _number(values["t1"])
+    if cls is Request and isinstance(values.get("pieces"), list):
+        values["pieces"] = tuple(values["pieces"])
     return cls(**values)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("not a whole number")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise TypeError("not a number")
+    return float(value)
 
 
 def _device(payload: Mapping[str, Any]) -> Device:
