@@ -20,6 +20,9 @@ class Installer(Protocol):
 
     def status(self) -> InstallReport: ...
 
+    def start(self) -> None:
+        """Begin, or begin again after a failure; nothing happens when it runs, is done or is switched off."""
+
 
 class Server:
     """The server as the page's script sees it. ``bell`` rings whenever ``status`` may have changed."""
@@ -38,6 +41,11 @@ class Server:
         """The installation, the engine of this machine, and whose run is on it."""
         install = self._installer.status() if self._installer else None
         return Status(Worker.of(self._sources["live"].status()), install, self.runs.busy_run_id)
+
+    def install_live_set(self) -> None:
+        """Have the live engine installed, or tried again after a failure. Returns at once."""
+        if self._installer is not None:
+            self._installer.start()
 
     def start(self, source: str, request: RunRequest) -> Started:
         """Begin a run. Raises Busy while another is on the machine, ValueError with a sentence when it cannot run."""
