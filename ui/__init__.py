@@ -1,0 +1,1 @@
+"""The page: a Streamlit script and the plain functions it calls. What moves is drawn in the browser, not here."""

@@ -1,0 +1,39 @@
+"""The page that opens: the stage stands above it, so here are only the settings of the next run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import server
+from server import Status
+from ui import actions
+from ui.panels import settings
+
+# While something is being prepared the settings are looked at again; afterwards nothing runs until a person acts.
+LOOK_AGAIN_S = 2.0
+UNSETTLED = {"starting", "idle", "loading", "measuring"}
+
+
+def page() -> None:
+    """Draws the settings; they refresh themselves while the engine is being prepared."""
+    waiting = unsettled(server.current().status())
+    st.fragment(_settings, run_every=LOOK_AGAIN_S if waiting else None)(waiting)
+
+
+def unsettled(status: Status) -> bool:
+    """Whether what can be chosen may still change without anybody's doing."""
+    if status.install is not None and status.install.state != "done":
+        return status.install.state == "running"
+    return status.worker.state in UNSETTLED
+
+
+def _settings(waiting: bool) -> None:
+    status = server.current().status()
+    if waiting and not unsettled(status):
+        st.rerun()
+    with st.expander("Settings of the next run", icon=":material/tune:"):
+        settings.draw(status.worker)
+    if status.message:
+        st.text(status.message)
+    if status.install is not None and status.install.state in ("failed", "absent"):
+        st.button("Install what a live run needs", on_click=actions.install_live_set)

@@ -1,0 +1,30 @@
+"""The script that Streamlit runs for each viewer at each change: the stage first, then the chosen page below it.
+
+The stage is mounted once, before the page runs, at a fixed place and with a fixed key: so it plays on across pages and
+is never rebuilt. It fetches its events itself; this script only says which run is on it. What follows a click on the
+stage is in ``ui.actions``. Nothing here loops, sleeps or draws a chart.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import selection
+from ui.chapters import home, method, recordings
+from ui.panels import density, stage
+
+st.set_page_config(page_title="SiliconScope", page_icon=":material/memory:", layout="wide")
+
+page = st.navigation(
+    [
+        st.Page(home.page, title="The stage", url_path="stage", default=True),
+        st.Page(recordings.page, title="Recordings", url_path="recordings"),
+        st.Page(method.page, title="How these figures are made", url_path="method"),
+    ],
+    position="top",
+)
+place = st.container()
+chosen = density.switch()
+with place:
+    stage.mount(selection.shown(), chosen)
+page.run()

@@ -1,0 +1,1 @@
+"""Pieces that a page is put together from, one function each."""
