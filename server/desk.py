@@ -19,6 +19,7 @@ class Installer(Protocol):
     """Whoever installs the live engine beside the running page."""
 
     def status(self) -> InstallReport: ...
+    def start(self) -> None: ...
 
     def start(self) -> None:
         """Begin, or begin again after a failure; nothing happens when it runs, is done or is switched off."""
@@ -70,3 +71,8 @@ class Server:
         recording = self.runs.store.add(shown_name, stream)
         self.bell.ring()
         return recording
+
+    def install_live_set(self) -> None:
+        """Begin, or begin again after a failure, to install what live runs need; nothing where that is off."""
+        if self._installer is not None:
+            self._installer.start()

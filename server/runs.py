@@ -14,12 +14,13 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hmac import compare_digest
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from server.hub import Hub
 from server.status import Busy, Recording, SourceReport, Started
 from server.store import Store
 from telemetry.protocol import RunRequest
+from telemetry.trace import TraceWriter
 
 FIRST_LINE_WAIT_S = 2.0  # how long the starter waits to hear of a refusal; a run that loads first takes longer
 
@@ -64,7 +65,7 @@ class _LiveRun:
         self.began = threading.Event()  # the first line or a refusal has come
         self._runs = runs
         self._channel = runs.hub.open(run_id)
-        self._file: TextIO | None = None
+        self._file: TraceWriter | None = None
         self._recording = True
 
     def line(self, text: str) -> None:
@@ -85,8 +86,7 @@ class _LiveRun:
         try:
             if self._file is None:
                 self._file = self._runs.store.create(self.id)
-            self._file.write(text + "\n")
-            self._file.flush()
+            self._file.write_line(text)
         except OSError as error:
             self._recording = False
             self._runs.problem = f"The run was stopped because its recording could not be written: {error.strerror}."

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 from server.status import Recording
 from telemetry.events import (
@@ -33,6 +33,7 @@ from telemetry.events import (
     encode_header,
     parse_json,
 )
+from telemetry.trace import TraceWriter, read_trace
 
 SUFFIX = ".jsonl"
 KEEP_FILES = 100
@@ -65,10 +66,10 @@ class Store:
         self._keep_bytes = keep_bytes
         self._known: dict[Path, tuple[tuple[int, int], _Figures | None]] = {}
 
-    def create(self, run_id: str) -> TextIO:
+    def create(self, run_id: str) -> TraceWriter:
         """A new file for a run's lines. Raises OSError."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        return (self.folder / f"{run_id}{SUFFIX}").open("x", encoding="utf-8", newline="\n")
+        return TraceWriter(self.folder / f"{run_id}{SUFFIX}")
 
     def path(self, recording_id: str) -> Path:
         """The file of a recording. Raises LookupError with a sentence."""
@@ -97,8 +98,6 @@ class Store:
 
         Raises ValueError with a sentence when it is no trace, is too large, or cannot be stored.
         """
-        from telemetry.trace import read_trace
-
         trace = read_trace(stream)
         id_ = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
         header = json.loads(encode_header(trace.header)) | {"title": _shown(shown_name)}
@@ -107,10 +106,10 @@ class Store:
         part = path.with_suffix(".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with part.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+            with TraceWriter(part) as writer:
+                writer.write_line(json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
                 for n, event in enumerate((*notes, *trace.events)):
-                    file.write(encode_event(dataclasses.replace(event, n=n)) + "\n")
+                    writer.write_line(encode_event(dataclasses.replace(event, n=n)))
             part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
