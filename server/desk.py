@@ -19,8 +19,6 @@ class Installer(Protocol):
     """Whoever installs the live engine beside the running page."""
 
     def status(self) -> InstallReport: ...
-    def start(self) -> None: ...
-
     def start(self) -> None:
         """Begin, or begin again after a failure; nothing happens when it runs, is done or is switched off."""
 
@@ -55,11 +53,11 @@ class Server:
         return self.runs.start(self._sources[source], request)
 
     def cancel(self, run_id: str, key: str | None, loopback: bool = False) -> None:
-        """Stop a run that goes on. Raises PermissionError without its key, LookupError for a run that is over."""
+        """Stop a run that goes on. Raises ValueError without its key, LookupError for a run that is over."""
         self.runs.cancel(run_id, key, loopback)
 
     def delete(self, run_id: str, key: str | None, loopback: bool = False) -> None:
-        """Remove a recording. Raises PermissionError without its key, LookupError or ValueError with a sentence."""
+        """Remove a recording. Raises ValueError without its key or for one that stays, LookupError if unknown."""
         self.runs.delete(run_id, key, loopback)
 
     def recordings(self) -> tuple[Recording, ...]:
@@ -71,8 +69,3 @@ class Server:
         recording = self.runs.store.add(shown_name, stream)
         self.bell.ring()
         return recording
-
-    def install_live_set(self) -> None:
-        """Begin, or begin again after a failure, to install what live runs need; nothing where that is off."""
-        if self._installer is not None:
-            self._installer.start()

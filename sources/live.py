@@ -43,7 +43,6 @@ WORKER = (sys.executable, "-P", "-m", "engine.worker")
 SETTLED_S = 5.0  # a worker that lived this long was not stillborn
 PAUSES_S = (0.0, 1.0, 5.0, 30.0)  # before the next start, by how many in a row were stillborn
 TURNOVER_WAIT_S = 2.0  # between a run's last line and the worker's word that it is ready again
-CLOSE_PATIENCE_S = 3.0
 STOPPED = "The server was stopped while this run went on."
 
 _log = logging.getLogger(__name__)
@@ -85,12 +84,14 @@ class LiveSource:
         limits: Limits | None = None,
         pauses_s: Sequence[float] = PAUSES_S,
         tick_s: float = 0.25,
+        close_patience_s: float = 3.0,
     ) -> None:
         self._command = tuple(command)
         self._missing = missing
         self._limits = limits or Limits()
         self._pauses_s = tuple(pauses_s)
         self._tick_s = tick_s
+        self._close_patience_s = close_patience_s
         self._changed = threading.Condition()
         self._callbacks: list[Callable[[], None]] = []
         self._state = State("starting")
@@ -134,7 +135,8 @@ class LiveSource:
         """Hand the run to the worker. Raises ValueError with a sentence when it is not ready; waits 2 s at most."""
         run = _LiveRun(sink)
         with self._changed:
-            self._changed.wait_for(lambda: self._state.state != "running" and self._run is None, TURNOVER_WAIT_S)
+            if self._run is None:
+                self._changed.wait_for(lambda: self._state.state != "running", TURNOVER_WAIT_S)
             process = self._process
             if process is None or self._run is not None or not self._can_take():
                 raise ValueError(self._not_ready())
@@ -165,7 +167,7 @@ class LiveSource:
         with self._changed:
             process = self._process
         if process is not None:
-            process.close(CLOSE_PATIENCE_S)
+            process.close(self._close_patience_s)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
