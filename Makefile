@@ -1,3 +1,5 @@
+# The commands of this project.
+#
 # make run    opens the page; what a live run needs installs itself meanwhile
 # make test   everything CI runs: lint, types, unit, property and real-browser tests
 # make bench  the figures of docs/measured.md, as measured on this machine

@@ -7,13 +7,21 @@ stage is in ``ui.actions``. Nothing here loops, sleeps or draws a chart.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from ui import selection
 from ui.chapters import home, method, recordings
 from ui.panels import density, stage
 
-st.set_page_config(page_title="SiliconScope", page_icon=":material/memory:", layout="wide")
+# Emoji and Material page icons are fetched from another host; a file is not.
+ICON = Path(__file__).resolve().parent.parent / "assets" / "icon.svg"
+# Streamlit leaves room for a title above and wide margins; the stage wants both.
+CLOSER = "<style>.stMainBlockContainer {padding: 4rem clamp(0.75rem, 3vw, 3rem) 2rem}</style>"
+
+st.set_page_config(page_title="SiliconScope", page_icon=str(ICON), layout="wide")
+st.html(CLOSER)
 
 page = st.navigation(
     [

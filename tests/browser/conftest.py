@@ -149,7 +149,9 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     errors: list[str] = []
 
     def note_console(message: ConsoleMessage) -> None:
-        if message.type == "error":
+        # On a sub-page Streamlit's own client finds out by trial where the app is mounted.
+        probing = message.location.get("url", "").endswith(("/_stcore/host-config", "/_stcore/health"))
+        if message.type == "error" and not probing:
             errors.append(f"console: {message.text} ({message.location.get('url')})")
 
     def note_request(request: Request) -> None:
