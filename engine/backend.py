@@ -1,9 +1,9 @@
 """The seam between a model that can run and everything that runs it: one interface, whatever lies behind.
 
-Two kinds stand behind it: ``native`` (our own forward, for the Llama family) and ``generic path`` (transformers, for any
-other causal LM). A backend holds one sequence: prompts go in by ``prefill``, chunk after chunk, then ``decode`` goes one
-token at a time. Timing, sampling, stopping and text are the runner's business; a backend only computes logits, and says
-which bytes it reads to do so. It is not thread-safe: one engine thread owns it.
+Two kinds stand behind it: ``native`` (our own forward, for the Llama family) and ``generic path`` (transformers, for
+any other causal LM). A backend holds one sequence: prompts go in by ``prefill``, chunk after chunk, then ``decode``
+goes one token at a time. Timing, sampling, stopping and text are the runner's business; a backend only computes logits,
+and says which bytes it reads to do so. It is not thread-safe: one engine thread owns it.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ class Backend(Protocol):
 
         Raises ValueError when ``position`` is past the capacity.
         """
+        ...
+
+    def close(self) -> None:
+        """Free weights and cache. Nothing but reading the plain attributes may follow."""
         ...
 
 
