@@ -71,7 +71,7 @@ class Int4Linear:
         self.stored_bytes = groups.codes.numel() // 2 + _bytes(self._scale_zero, bias)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        product = torch.ops.aten._weight_int4pack_mm_for_cpu(x, self._weight, BLOCK, self._scale_zero)
+        product: torch.Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(x, self._weight, BLOCK, self._scale_zero)
         return product if self._bias is None else product.add_(self._bias)
 
 
@@ -84,7 +84,7 @@ class Int8Linear:
         self.stored_bytes = _bytes(self._codes, self._scale) + _bytes(bias)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        product = torch.ops.aten._weight_int8pack_mm(x, self._codes, self._scale)
+        product: torch.Tensor = torch.ops.aten._weight_int8pack_mm(x, self._codes, self._scale)
         return product if self._bias is None else product.add_(self._bias)
 
 
@@ -133,12 +133,11 @@ def dense_packing(dtype: torch.dtype) -> int | None:
     weight = torch.randn(_PROBE_SHAPE, generator=torch.Generator().manual_seed(0)).to(dtype)
     candidates: dict[int | None, Linear] = {None: PlainLinear(weight)}
     for hint in PACK_HINTS:
-        packed = _working(lambda hint=hint: PackedLinear(weight, None, hint), weight, tolerance=1e-2)
+        packed = _working(functools.partial(PackedLinear, weight, None, hint), weight, tolerance=1e-2)
         if packed is not None:
             candidates[hint] = packed
-    return min(
-        candidates, key=lambda hint: _seconds(candidates[hint], 1, dtype) * _seconds(candidates[hint], 256, dtype)
-    )
+    seconds = {hint: _seconds(linear, 1, dtype) * _seconds(linear, 256, dtype) for hint, linear in candidates.items()}
+    return min(seconds, key=seconds.__getitem__)
 
 
 @functools.cache

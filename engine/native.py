@@ -32,7 +32,7 @@ Progress = Callable[[str, float | None], None]
 class NativeBackend:
     """See ``backend.Backend``. Holds one sequence's cache and one precision's weights."""
 
-    path = "native"
+    path: str = "native"
 
     def __init__(
         self,
@@ -50,7 +50,8 @@ class NativeBackend:
         element_bytes = decoder.dtype.itemsize
         self.kv_bytes_per_element = self.activation_bytes_per_element = float(element_bytes)
         self.kv_bytes_per_token = 2 * self.spec.n_layers * self.spec.n_kv_heads * self.spec.head_dim * element_bytes
-        self.options, self.notes = dict(options), tuple(notes)
+        self.options: Mapping[str, Any] = dict(options)
+        self.notes = tuple(notes)
         self._decoder, self._embedding = decoder, embedding
         self._cache = KvCache(decoder.config, capacity_tokens, decoder.dtype, device)
 

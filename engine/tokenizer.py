@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 _CONTROL, _USER_DEFINED = 3, 4  # GGUF's token types for special and for added tokens
 _BYTE, _UNKNOWN = 6, 2
-_WORDS_DIGITS_BY_3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
-?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+" _WORDS_DIGITS_BY_1 = _WORDS_DIGITS_BY_3.replace(r"\p{N}{1,3}",
-r"\p{N}") # Tokens that end a turn of a chat in the templates of the families covered; a template that uses one stops on
-it. _TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "</s>", "<|end_of_text|>", "<|endoftext|>")
+_WORDS_DIGITS_BY_3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_WORDS_DIGITS_BY_1 = _WORDS_DIGITS_BY_3.replace(r"\p{N}{1,3}", r"\p{N}")
+# Tokens that end a turn of a chat in the templates of the families covered; a template that uses one stops on it.
+_TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "</s>", "<|end_of_text|>", "<|endoftext|>")
 _MAX_TOKENIZER_FILE_BYTES = 256 << 20
 
 
@@ -168,11 +171,7 @@ def _merges_from_scores(ids: Mapping[str, int], scores: list[float], types: list
         if types[index] in (_BYTE, _UNKNOWN, _CONTROL):
             continue
         pairs = ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
-        joined += [
-            (-scores[index], ids[left], ids[right], left, right)
-            for left, right in pairs
-            if left in ids and right in ids
-        ]
+        joined += [(-scores[index], ids[a], ids[b], a, b) for a, b in pairs if a in ids and b in ids]
     return [(left, right) for _, _, _, left, right in sorted(joined)]
 
 
