@@ -22,10 +22,8 @@ GIB = 1 << 30
 # Drivers report a little less than the name says (ECC, reserved): T4 0.92, B300 0.93, never more.
 _MEMORY_SHARE = (0.88, 1.03)
 
-_NOISE = frozenset(
-    ("nvidia", "geforce", "tesla", "amd", "radeon", "intel", "r", "tm")
-    + ("generation", "graphics", "gpu", "cpu", "processor", "oam", "edition")
-)
+_MAKERS = ("nvidia", "geforce", "tesla", "amd", "radeon", "intel", "r", "tm")
+_NOISE = frozenset((*_MAKERS, "generation", "graphics", "gpu", "cpu", "processor", "oam", "edition"))
 # Names that drivers write in their own way, as (pattern in a lower-case device name, replacement).
 _ALIASES = (
     (r"\bh100 80gb hbm3\b", "h100 sxm5 80gb"),
