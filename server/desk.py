@@ -39,7 +39,8 @@ class Server:
     def status(self) -> Status:
         """The installation, the engine of this machine, and whose run is on it."""
         install = self._installer.status() if self._installer else None
-        return Status(Worker.of(self._sources["live"].status()), install, self.runs.busy_run_id)
+        worker = Worker.of(self._sources["live"].status())
+        return Status(worker, install, self.runs.busy_run_id, self.runs.problem)
 
     def install_live_set(self) -> None:
         """Have the live engine installed, or tried again after a failure. Returns at once."""

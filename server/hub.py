@@ -60,7 +60,7 @@ class Bell:
 class Channel:
     """One run's lines: the header at position 0, event n at position n + 1. Written by one thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, delay_s: float = FLUSH_DELAY_S) -> None:
         self._lines: list[str] = []
         self._ended = False
         self._problem: str | None = None
@@ -68,7 +68,7 @@ class Channel:
         self._end_shown = False
         self._encoded = (0, 0, "")
         self._n_encoded = 0
-        self._bell = Bell(loop, before_strike=self._show)
+        self._bell = Bell(loop, delay_s, self._show)
 
     @property
     def problem(self) -> str | None:

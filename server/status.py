@@ -86,10 +86,13 @@ class Status:
     worker: Worker
     install: InstallReport | None = None
     busy_run_id: str | None = None
+    problem: str | None = None  # with the last run's file, until the next run starts
 
     @property
     def message(self) -> str | None:
         """The one sentence worth showing, or None when all is well."""
+        if self.problem is not None:
+            return self.problem
         if self.install is not None and self.install.state == "failed":
             return self.install.message
         return self.worker.message
@@ -135,5 +138,6 @@ def encode_status(status: Status) -> str:
         "install": None if install is None else {name: getattr(install, name) for name in names},
         "worker": asdict(status.worker),
         "busy": None if status.busy_run_id is None else {"run": status.busy_run_id},
+        "message": status.message,
     }
     return json.dumps(payload, ensure_ascii=False, allow_nan=False)
