@@ -1,0 +1,109 @@
+"""The first line of a run's trace: what ran, on what, and what its percentages are shares of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from engine import ceilings
+from engine.backend import Backend
+from engine.host import cpu_name
+from engine.machine import Machine
+from sim.specs import ModelSpec
+from telemetry.events import Device, Header, Peak
+from telemetry.protocol import RunRequest
+
+ENGINE_NAME, ENGINE_VERSION = "siliconscope", "0.1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run finds when it arrives. ``cold``: the first run since this backend was built."""
+
+    machine: Machine
+    peaks: tuple[Peak, ...]
+    model_name: str
+    revision: str | None
+    spec: ModelSpec
+    backend: Backend
+    cuda_graph: bool
+    load_s: float
+    warmup_s: float
+    cold: bool
+
+
+def make_header(
+    run_id: str,
+    request: RunRequest,
+    setting: Setting,
+    sensors: Sequence[Mapping[str, Any]],
+    clock: Mapping[str, Any],
+    title: str | None = None,
+) -> Header:
+    """The header of a live run that starts now; the only wall-clock reading of a run."""
+    backend, devices = setting.backend, _devices(setting)
+    weights = backend.weight_bytes("decode")
+    model = {"name": setting.model_name, "revision": setting.revision, "spec": asdict(setting.spec)}
+    return Header(
+        id=run_id,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        source="live",
+        model=model | ({"title": title} if title else {}),
+        precision=backend.precision,
+        devices=devices,
+        ceilings=ceilings.choose(
+            devices[0],
+            backend.compute_dtype("prefill"),
+            backend.compute_dtype("decode"),
+            weights.layers + weights.head + weights.norms,
+        ),
+        engine=_engine(setting),
+        kv_bytes_per_token=backend.kv_bytes_per_token,
+        kv_capacity_tokens=backend.capacity_tokens,
+        sampling=_sampling(request),
+        sensors=tuple(sensors),
+        clock=dict(clock),
+        load_s=setting.load_s,
+        warmup_s=setting.warmup_s,
+        text_withheld=request.text_withheld,
+    )
+
+
+def _devices(setting: Setting) -> tuple[Device, ...]:
+    """The device that runs the model first; beside a GPU, the processor that drives it."""
+    machine = setting.machine
+    own = Device(
+        machine.name,
+        machine.device.type,
+        machine.uuid,
+        machine.memory_bytes,
+        machine.last_level_cache_bytes,
+        setting.peaks,
+    )
+    return (own,) if machine.device.type == "cpu" else (own, Device(cpu_name(), "cpu"))
+
+
+def _engine(setting: Setting) -> dict[str, Any]:
+    options = {"threads": setting.machine.threads, "cuda_graph": setting.cuda_graph}
+    return {
+        "name": ENGINE_NAME,
+        "version": ENGINE_VERSION,
+        "torch": torch.__version__,
+        "path": setting.backend.path,
+        "cold": setting.cold,
+        "options": {**options, **setting.backend.options},
+    }
+
+
+def _sampling(request: RunRequest) -> dict[str, Any]:
+    return {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed,
+        "stop": [] if request.text_withheld else list(request.stop),
+        "ignore_eos": request.ignore_eos,
+    }
