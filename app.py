@@ -51,8 +51,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     live = LiveSource(missing=not_runnable)
     installer.on_change = installed
     server.install(server.Server(Runs(store, Hub(loop), bell.ring), {"live": live}, bell, installer))
+    installer.start()  # first, so that no worker starts in a half-installed environment
     live.open()
-    installer.start()
     try:
         yield
     finally:

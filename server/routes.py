@@ -24,8 +24,13 @@ from server.store import SUFFIX
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 TRACE_TYPE = "application/x-ndjson; charset=utf-8"
-UNKNOWN_RUN = 4404
+DONE = 1000
 BAD_REQUEST = 4400
+UNKNOWN_RUN = 4404
+REASON_LIMIT_BYTES = 120  # a close frame holds 123
+
+Farewell = tuple[int, str]
+"""The code and the sentence with which a socket is closed."""
 
 
 def routes(base: str = "") -> list[BaseRoute]:
@@ -103,44 +108,41 @@ async def _trace(request: Request) -> Response:
 
 
 async def _unknown_socket(socket: WebSocket) -> None:
-    await socket.accept()  # a refused handshake would reach the page as 1006 without a reason
-    await socket.close(UNKNOWN_RUN)
+    async def pump() -> Farewell:
+        return UNKNOWN_RUN, "There is nothing at this address."
+
+    await _serve(socket, pump)
 
 
 async def _run_socket(socket: WebSocket) -> None:
     """``?run=ID&from=N``: whole lines from event N on (0: the header too), then live ones until the run is over."""
     run_id = socket.query_params.get("run", "")
     first = socket.query_params.get("from", "0")
-    await socket.accept()
-    if not (first.isascii() and first.isdigit() and len(first) < 10):
-        await socket.close(BAD_REQUEST, "from is not an ordinal")
-        return
-    position = int(first) + 1 if int(first) else 0  # the header stands ahead of event 0
-    runs = server.current().runs
-    channel = runs.hub.get(run_id)
 
-    async def pump() -> None:
-        if channel is not None:
-            await _send_all(socket, channel.follow(position))
-        else:
-            await _send_all(socket, _stored(runs.store.lines(run_id), position))
+    async def pump() -> Farewell:
+        if not (first.isascii() and first.isdigit() and len(first) < 10):
+            return BAD_REQUEST, "from is not an ordinal."
+        position = int(first) + 1 if int(first) else 0  # the header stands ahead of event 0
+        runs = server.current().runs
+        channel = runs.hub.get(run_id)
+        try:
+            messages = channel.follow(position) if channel else _stored(runs.store.lines(run_id), position)
+            async for message in messages:
+                await socket.send_text(message)
+        except LookupError as error:
+            return UNKNOWN_RUN, str(error.args[0])
         if channel is not None and channel.problem is not None:
-            await socket.close(UNKNOWN_RUN, channel.problem.encode()[:120].decode(errors="ignore"))
-        else:
-            await socket.close(1000)
+            return UNKNOWN_RUN, channel.problem
+        return DONE, ""
 
-    try:
-        await _while_connected(socket, pump)
-    except LookupError:
-        await socket.close(UNKNOWN_RUN, "There is no such run.")
+    await _serve(socket, pump)
 
 
 async def _status_socket(socket: WebSocket) -> None:
     """The status at connect, then each time it has changed."""
-    await socket.accept()
     desk = server.current()
 
-    async def pump() -> None:
+    async def pump() -> Farewell:
         said = None
         while True:
             changed = desk.bell.next()
@@ -150,12 +152,7 @@ async def _status_socket(socket: WebSocket) -> None:
                 said = line
             await changed.wait()
 
-    await _while_connected(socket, pump)
-
-
-async def _send_all(socket: WebSocket, messages: AsyncIterator[str]) -> None:
-    async for message in messages:
-        await socket.send_text(message)
+    await _serve(socket, pump)
 
 
 async def _stored(lines: Iterator[str], position: int) -> AsyncIterator[str]:
@@ -164,16 +161,25 @@ async def _stored(lines: Iterator[str], position: int) -> AsyncIterator[str]:
         yield "\n".join(chunk)
 
 
-async def _while_connected(socket: WebSocket, pump: Callable[[], Awaitable[None]]) -> None:
-    """Run ``pump`` until it returns or the viewer leaves, whichever is first. Raises what ``pump`` raises."""
+async def _serve(socket: WebSocket, pump: Callable[[], Awaitable[Farewell]]) -> None:
+    """Open the socket, run ``pump`` until it returns or the viewer leaves, and say its farewell.
+
+    A viewer may leave at any moment, also before it was answered; that is never an error. Refusals open the socket
+    first as well, since a refused handshake would reach the page as 1006 without a reason.
+    """
+    try:
+        await socket.accept()
+    except OSError:  # gone already
+        return
     sending = asyncio.ensure_future(pump())
     leaving = asyncio.ensure_future(_left(socket))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if sending.done():
-            sending.result()
+            code, sentence = sending.result()
+            await socket.close(code, sentence.encode()[:REASON_LIMIT_BYTES].decode(errors="ignore"))
     except WebSocketDisconnect:
-        pass  # the viewer left while a message was on its way
+        pass  # gone while something was on its way
     finally:
         for task in (sending, leaving):
             task.cancel()

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hmac import compare_digest
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from server.hub import Hub
 from server.status import Busy, Recording, SourceReport, Started
@@ -144,6 +144,13 @@ class Runs:
     def recordings(self) -> tuple[Recording, ...]:
         """Shipped recordings first, then those of this machine, newest first."""
         return self.store.recordings(self.busy_run_id)
+
+    def add(self, shown_name: str, stream: BinaryIO) -> Recording:
+        """Keep an uploaded trace. Raises ValueError with a sentence when it is not one."""
+        recording = self.store.add(shown_name, stream)
+        self.store.prune(self.busy_run_id)
+        self._changed()
+        return recording
 
     def over(self, run: _LiveRun) -> None:
         """The run's sink says that nothing more comes."""

@@ -116,7 +116,6 @@ class Store:
             raise ValueError(f"The recording could not be stored: {error.strerror}.") from error
         recording = self._recording(id_, path, False, False)
         assert recording is not None  # it was written a moment ago from a header that was read
-        self.prune()
         return recording
 
     def delete(self, recording_id: str) -> None:
@@ -125,17 +124,23 @@ class Store:
         if path.parent != self.folder:
             raise ValueError("This recording came with the app and stays.")
         path.unlink(missing_ok=True)
+        self._known.pop(path, None)
 
-    def prune(self) -> frozenset[str]:
-        """Delete the oldest of our own recordings beyond what is kept; returns the ids that stay."""
+    def prune(self, live_run_id: str | None = None) -> frozenset[str]:
+        """Delete the oldest of our own recordings beyond what is kept, never the run that goes on.
+
+        Returns the ids that stay.
+        """
         stay: set[str] = set()
         total_bytes = 0
         for id_, path in sorted(self._files(self.folder).items(), reverse=True):
             total_bytes += path.stat().st_size
-            if len(stay) < self._keep_files and (total_bytes <= self._keep_bytes or not stay):
+            within = len(stay) < self._keep_files and total_bytes <= self._keep_bytes
+            if within or not stay or id_ == live_run_id:
                 stay.add(id_)
             else:
                 path.unlink(missing_ok=True)
+                self._known.pop(path, None)
         return frozenset(stay)
 
     def _files(self, folder: Path) -> dict[str, Path]:

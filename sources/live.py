@@ -117,7 +117,11 @@ class LiveSource:
             thread.start()
 
     def look_again(self) -> None:
-        """Packages may have come: start the worker if it could not be started before."""
+        """Packages may have come: start the worker if it could not be started or could not run before."""
+        with self._changed:
+            process = self._process if self._hello is not None and self._hello.problem else None
+        if process is not None:
+            self._condemn("The engine is being started anew, since packages have come.", process)
         self._look.set()
 
     def status(self) -> tuple[State, Hello | None, Progress | None]:

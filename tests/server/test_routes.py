@@ -10,10 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 import server
+from server.routes import routes
 from telemetry.protocol import State
 
 
@@ -63,6 +65,11 @@ def test_stage_files_are_immutable_under_their_digest_and_nothing_else_is_there(
         "/api/traces/..%2f..%2fapp.py",
     ):
         assert httpx.get(site.url + path).status_code == 404, path
+
+
+def test_a_path_prefix_of_the_server_holds_for_our_routes_too() -> None:
+    paths = [route.path for route in routes("/lab/") if isinstance(route, Route | WebSocketRoute)]
+    assert len(paths) == len(routes()) and all(path.startswith("/lab/") for path in paths)
 
 
 def test_plotly_comes_compressed_once_and_for_ever(site: Any) -> None:
@@ -203,6 +210,23 @@ def test_viewers_who_come_and_go_leave_no_task_and_no_thread_and_the_run_goes_on
     site.source.end()
     assert (site.desk.recordings()[0].n_new_tokens or 0) > 0
     assert site.desk.recordings()[0].end_reason == "length"
+
+
+def test_a_viewer_may_leave_at_any_moment_without_a_trace(site: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    async def hurry(path: str, wait_s: float) -> None:
+        socket = await _dial(site, path)
+        await asyncio.sleep(wait_s)
+        socket.transport.abort()
+
+    async def hurry_all() -> None:
+        paths = (f"/api/run?run={started.run_id}", "/api/run?run=nobody", "/api/run?from=x", "/api/status", "/api/x")
+        await asyncio.gather(*(hurry(path, i / 1000) for path in paths for i in range(10)))
+
+    started = site.start()
+    site.source.tokens(3000)
+    asyncio.run(hurry_all())
+    _settled(site)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def _settled(site: Any) -> tuple[int, int]:

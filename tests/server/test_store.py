@@ -81,7 +81,7 @@ def test_the_oldest_go_beyond_number_and_size(store: Store, trace_text: TraceTex
     assert store.prune() == {f"2026010{day}-a" for day in (3, 4, 5, 6, 7)}
     _keep(store, "20260109-a", trace_text(written=["a"] * 300))
     assert store.path("20260109-a").stat().st_size > 40_000
-    assert store.prune() == {"20260109-a"}  # the newest stays, however large
+    assert store.prune("20260107-a") == {"20260109-a", "20260107-a"}  # the newest stays, and a run that goes on
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -175,6 +176,35 @@ def test_without_packages_it_says_what_is_missing_until_they_come(open_source: O
     sentence[0] = None
     source.look_again()
     assert _run(_ready(source), "say").end["reason"] == "length"
+
+
+def test_a_worker_with_a_problem_is_started_anew_when_packages_have_come(open_source: Open) -> None:
+    source = open_source("broken")
+    _wait(lambda: source.status()[1] is not None)
+    first = source.status()[1]
+    source.look_again()
+    _wait(lambda: source.status()[1] not in (None, first))
+    assert first is not None and not psutil.pid_exists(first.pid)
+
+
+def test_the_worker_ends_by_itself_when_this_process_is_killed() -> None:
+    code = f"""
+import sys, time
+from sources.live import LiveSource
+source = LiveSource([sys.executable, {SCRIPT!r}, ""], missing=lambda: None)
+source.open()
+while source.status()[1] is None:
+    time.sleep(0.01)
+print(source.status()[1].pid, flush=True)
+time.sleep(60)
+"""
+    root = Path(__file__).parent.parent.parent
+    with subprocess.Popen([sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        worker = psutil.Process(int(owner.stdout.readline()))
+        owner.kill()
+    psutil.wait_procs([worker], timeout=8)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE  # nobody may be there to reap it
 
 
 def test_a_stillborn_worker_is_not_started_in_a_spin(open_source: Open) -> None:
