@@ -109,11 +109,12 @@ def choose(device: Device, prefill_dtype: str, decode_dtype: str, decode_weights
 
 def raised(ceilings: Ceilings, prefill: Rates | None, decode: Rates | None) -> Ceilings:
     """The ceilings, none lower than what the run itself reached: the model's own step is a kernel like another."""
-    flops = [(ceilings.prefill_compute, prefill and prefill.flops), (ceilings.decode_compute, decode and decode.flops)]
     n_bytes = max((r.bytes_per_s for r in (prefill, decode) if r), default=None)
-    compute = [_at_least(peak, rate) for peak, rate in flops]
     return replace(
-        ceilings, prefill_compute=compute[0], decode_compute=compute[1], memory=_at_least(ceilings.memory, n_bytes)
+        ceilings,
+        prefill_compute=_at_least(ceilings.prefill_compute, prefill.flops if prefill else None),
+        decode_compute=_at_least(ceilings.decode_compute, decode.flops if decode else None),
+        memory=_at_least(ceilings.memory, n_bytes),
     )
 
 

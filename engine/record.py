@@ -1,8 +1,8 @@
 """``python -m engine record``: a trace without a browser, through the very session and runner that the page uses.
 
-The first run after a model is built is cold: its caches and clocks are not those of the runs after it. With ``--repeat``
-it is run, named apart and left out; the warm runs are summed up by median and interquartile range, and the trace that
-is written is the one whose whole time is the median.
+The first run after a model is built is cold: its caches and clocks are not those of the runs after it. With
+``--repeat`` it is run, named apart and left out; the warm runs are summed up by median and interquartile range, and the
+trace that is written is the one whose whole time is the median.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,8 +147,7 @@ def _session(options: argparse.Namespace) -> Session:
     """A session with the model open and the precision built; the operator may use one that the page does not offer."""
     use_threads(options.threads)
     catalog = _catalog(options.model)
-    say: Callable[[Message], None] = _say_progress
-    session = Session(catalog, this_machine(options.device), open_model, say)
+    session = Session(catalog, this_machine(options.device), open_model, _say_progress)
     session.open(None)
     session.measure_ceilings()
     if options.precision is None:

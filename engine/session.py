@@ -33,7 +33,7 @@ from engine.text import StreamDecoder
 from engine.timing import timer_for
 from sim.costs import weight_bytes
 from sim.specs import ModelSpec
-from telemetry.events import End, EndReason, Meta, Peak
+from telemetry.events import End, EndReason, Meta, Note, Peak
 from telemetry.protocol import Message, PrecisionOffer, Progress, RunRequest, State, WorkerState
 from telemetry.recorder import Recorder
 from telemetry.sampler import Sampler
@@ -227,6 +227,7 @@ class Session:
         warm_up(backend)
         self._built = Built(backend, precision, graph, build_s, time.perf_counter() - begun)
         self._runs_since_build = 0
+        self._opened_sensors()
         return self._built
 
     def ready_for(self, request: RunRequest) -> None:
@@ -307,6 +308,8 @@ class Session:
             self._recover(error)
         finally:
             sampler.stop()
+        if sampler.failure is not None:
+            recorder.emit(Note(sampler.failure))
         self._raise_ceilings(runner, recorder)
         recorder.emit(End(None, reason, message, runner.totals()))
         return reason
