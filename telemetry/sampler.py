@@ -51,7 +51,8 @@ class Sampler:
     def _beat_until_stopped(self) -> None:
         for sensor in self._sensors:
             sensor.begin(self._now)
-        next_fast = next_slow = self._now()
+        next_slow = self._now()
+        next_fast = next_slow + FAST_INTERVAL_S  # the first window has to fill
         while True:
             t = self._now()
             if t >= next_fast:

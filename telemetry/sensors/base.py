@@ -69,7 +69,8 @@ class Sensor(Protocol):
 class Gauge:
     """One metric and how to read it. ``read`` returns the value in ``unit`` or raises Unavailable.
 
-    ``windowed``: the value covers the time since the last reading, else it holds for the moment.
+    ``restart`` makes the metric windowed: a value covers the time since the last reading, and ``restart`` forgets that
+    one, so that the next reading is a baseline. Without it a value holds for the moment.
     """
 
     metric: str
@@ -80,7 +81,7 @@ class Gauge:
     read: Callable[[], float]
     low: float = 0.0
     high: float = 1e18
-    windowed: bool = False
+    restart: Callable[[], None] | None = None
 
 
 @dataclass(slots=True)
@@ -110,7 +111,8 @@ class GaugeSensor:
         self._health = {g.metric: _Health() for g in self._gauges}
         self._unsaid = dict(self._absent)
         for gauge in self._gauges:
-            if gauge.windowed:
+            if gauge.restart is not None:
+                gauge.restart()
                 self._read(gauge, now)
 
     def sample(self, lane: Lane, now: Clock) -> list[Sample]:
@@ -126,10 +128,7 @@ class GaugeSensor:
     def _info(self, gauge: Gauge) -> MetricInfo:
         reason = None
         try:
-            if gauge.windowed:
-                gauge.read()  # the first of a window has nothing to compare with
-            else:
-                checked(gauge.read(), gauge)
+            checked(gauge.read(), gauge)
         except Unavailable as error:
             reason = str(error)
         return MetricInfo(self._name, gauge.metric, self._device, gauge.unit, gauge.provenance, gauge.label, reason)
@@ -144,14 +143,14 @@ class GaugeSensor:
         except Unavailable as error:
             health.n_failures += 1
             health.window_t = None
+            if gauge.restart is not None:
+                gauge.restart()
             return self._failed(gauge, health, str(error), t1)
-        t0, health.window_t = health.window_t, t1
         health.n_failures, health.last_reason = 0, None
-        if gauge.windowed and t0 is None:
-            return None
-        return Sample(
-            self._name, gauge.metric, self._device, value, t0 if gauge.windowed and t0 is not None else t1, t1
-        )
+        if gauge.restart is None:
+            return Sample(self._name, gauge.metric, self._device, value, t1, t1)
+        t0, health.window_t = health.window_t, t1
+        return None if t0 is None else Sample(self._name, gauge.metric, self._device, value, t0, t1)
 
     def _failed(self, gauge: Gauge, health: _Health, reason: str, t: float) -> Sample | None:
         if reason == health.last_reason:

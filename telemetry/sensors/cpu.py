@@ -38,7 +38,7 @@ def _gauges(cpu: _Processor) -> list[Gauge]:
             "fast",
             cpu.busy_fraction,
             high=1.0,
-            windowed=True,
+            restart=cpu.restart,
         ),
         Gauge("memory_used_bytes", "bytes", "counter", "system memory in use", "slow", cpu.memory_used_bytes),
         Gauge("worker_rss_bytes", "bytes", "counter", "memory of the engine's process", "slow", cpu.rss_bytes),
@@ -51,8 +51,11 @@ class _Processor:
         self._psutil = psutil
         self._last: tuple[float, float] | None = None
 
+    def restart(self) -> None:
+        self._last = None
+
     def busy_fraction(self) -> float:
-        """Share of non-idle time since the last call; 0.0 before there is a window (the base skips that reading)."""
+        """Share of non-idle time since the last call; 0.0 as the baseline, which is never shown."""
         last, self._last = self._last, self._times()
         total, idle = self._last
         if last is None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from telemetry.events import Sample
-from telemetry.sensors.base import Clock, Lane, MetricInfo, Unavailable
+from telemetry.sensors.base import BACKOFF_S, FAILURES_BEFORE_BACKOFF, Clock, Lane, MetricInfo, Unavailable
 from telemetry.sensors.nvml import NvmlDevice
 
 NAME = "gpm"
@@ -50,7 +50,9 @@ class GpmSensor:
         self._device = device
         self._gpu = gpu if isinstance(gpu, NvmlDevice) else None
         self._snapshots: list[Any] = []  # the older one first; both allocated once
-        self._taken_t: float | None = None
+        self._taken_t: float | None = None  # when the newer one was taken; None before the first
+        self._asked_t = -math.inf
+        self._n_failures = 0
         self._slice: tuple[NvmlDevice, int] | None = None  # of a MIG device: its card and its number there
         self._said: dict[str, str] = {}
         answers = self._probe(gpu, sleep)
@@ -64,6 +66,9 @@ class GpmSensor:
 
     def begin(self, now: Clock) -> None:
         self._taken_t = None
+        self._n_failures = 0
+        if self._counters:
+            self.sample("fast", now)  # the first snapshot; it opens a window
         self._said = {}
 
     def sample(self, lane: Lane, now: Clock) -> list[Sample]:
@@ -74,14 +79,19 @@ class GpmSensor:
             return self._unavailable(t, {info.metric: info.reason or "" for info in self.metrics})
         if self._taken_t is not None and t - self._taken_t < MIN_WINDOW_S:
             return []
+        if self._n_failures >= FAILURES_BEFORE_BACKOFF and t - self._asked_t < BACKOFF_S:
+            return []
+        self._asked_t = t
         t0, self._taken_t = self._taken_t, t
         try:
             self._take()
             if t0 is None or t - t0 > MAX_WINDOW_S:
                 return []
             answers = self._answers(self._counters)
+            self._n_failures = 0
         except Unavailable as error:
             self._taken_t = None
+            self._n_failures += 1
             return self._unavailable(t, {c.metric: str(error) for c in self._counters})
         return self._samples(answers, t0, t)
 

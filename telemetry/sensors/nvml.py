@@ -189,7 +189,7 @@ def _gauges(gpu: NvmlDevice, is_mig: bool, shared: Callable[[], tuple[int, int]]
         Gauge("mem_clock_hz", "Hz", "counter", f"memory clock{whole}", "fast", readings.mem_clock_hz, high=1e11),
         Gauge("power_w", "W", "counter", f"power{whole}", "slow", readings.power_w, high=1e5),
         Gauge("energy_j", "J", "counter", f"energy since the last reading{whole}", "slow", readings.energy_j,
-              windowed=True),
+              restart=readings.restart),
         Gauge("temperature_c", "°C", "counter", f"temperature{whole}", "slow", readings.temperature_c, -50, 200),
         Gauge("memory_used_bytes", "bytes", "counter", memory_label, "slow", memory_read),
         Gauge("throttle_reasons", "bits", "counter", f"reasons for lower clocks{whole}", "slow",
@@ -232,8 +232,14 @@ class _Readings:
             raise Unavailable("The driver has no instantaneous power.")
         return float(milliwatts) / 1e3
 
+    def restart(self) -> None:
+        self._energy_mj = None
+
     def energy_j(self) -> float:
-        """Joules since the last reading; a counter that ran back was reset, and that window is unknown."""
+        """Joules since the last reading; 0.0 as the baseline, which is never shown.
+
+        A counter that ran back was reset, and its window is unknown.
+        """
         last, self._energy_mj = self._energy_mj, int(self._card.call("nvmlDeviceGetTotalEnergyConsumption"))
         if last is None:
             return 0.0
