@@ -9,8 +9,6 @@ import os
 import platform
 from pathlib import Path
 
-import psutil
-
 CPU_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -29,9 +27,23 @@ def gpu_names(gpus: Path = NVIDIA_GPUS) -> tuple[str, ...]:
 
 
 def physical_cores() -> int:
-    """Physical cores that this process may run on; at least 1."""
+    """Physical cores that this process may run on; at least 1. Without psutil, logical ones."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        import psutil
+    except ImportError:
+        return max(1, allowed)
     return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
+
+
+def memory_bytes() -> int | None:
+    """All of the computer's memory; None without psutil."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    total: int = psutil.virtual_memory().total
+    return total
 
 
 def cpu_last_level_cache_bytes(caches: Path = CPU_CACHES) -> int | None:

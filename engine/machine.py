@@ -10,10 +10,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import psutil
 import torch
 
-from engine.host import cpu_last_level_cache_bytes, cpu_name, physical_cores
+from engine.host import cpu_last_level_cache_bytes, cpu_name, memory_bytes, physical_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _host_machine(device: torch.device) -> Machine:
         device,
         cpu_name(),
         None,
-        psutil.virtual_memory().total,
+        memory_bytes(),
         cpu_last_level_cache_bytes() if device.type == "cpu" else None,
         None,
         torch.get_num_threads(),

@@ -8,12 +8,12 @@ head and tail: the count is exact for any tokenizer, at the price of an end in t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tokenizers import Tokenizer
 
 from engine.chat import ChatText, Message, chat_text, encode
+from engine.runner import Prompt
 from engine.text import pieces
 from telemetry.protocol import SYNTHETIC_TEXT_NOTE, RunRequest
 
@@ -66,15 +66,6 @@ class Tokens(Protocol):
     def eos_token(self) -> str | None: ...
     @property
     def bos_id(self) -> int | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """The ids really fed, one text per id, and what the person should know about how they came about."""
-
-    ids: tuple[int, ...]
-    pieces: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 def prepare(model: Tokens, request: RunRequest, limit_tokens: int) -> Prompt:

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from engine.activity import Activity
 from engine.backend import Backend, StepKind
 from engine.ceilings import Rates
-from engine.prompts import Prompt
 from engine.sampling import Choice, Sampler
-from engine.text import StopMatcher, StreamDecoder
+from engine.text import StopMatcher
 from engine.timing import StepTimer
 from sim.costs import step_cost
 from telemetry.events import Body, End, EndReason, Meta, Note, Phase, Request, Row, Step, StepBytes, Token
@@ -33,6 +32,21 @@ SEQ = 0
 WARM_UP_TOKENS = 256
 STRETCH_S = 1.0
 STRETCH_MAX_REPEATS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The ids really fed, one text per id, and what the person should know about how they came about."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Decoder(Protocol):
+    """``engine.text.StreamDecoder``, or anything that turns a token into the text that is final with it."""
+
+    def feed(self, token_id: int) -> str: ...
 
 
 class Cancelled(Exception):
@@ -52,7 +66,7 @@ class Runner:
     timer: StepTimer
     request: RunRequest
     prompt: Prompt
-    decoder: StreamDecoder
+    decoder: Decoder
     stop_ids: frozenset[int]
     sampler: Sampler
     cancelled: Callable[[], bool] = lambda: False

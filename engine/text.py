@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tokenizers import Tokenizer
-from tokenizers.decoders import DecodeStream
+if TYPE_CHECKING:  # the device check runs without this package
+    from tokenizers import Tokenizer
 
 METASPACE = "\u2581"
 
@@ -77,7 +77,7 @@ class StreamDecoder:
         self._drops_first_blank = _drops_first_blank(kinds)
         self._utf8 = Utf8Stream()
         self._at_start = True
-        self._foreign = None if self._to_bytes else DecodeStream(skip_special_tokens=not show_special)
+        self._foreign = None if self._to_bytes else _foreign_stream(not show_special)
 
     def feed(self, token_id: int) -> str:
         """What became final with this token, possibly nothing."""
@@ -94,8 +94,7 @@ class StreamDecoder:
         return self._utf8.feed(data)
 
     def _feed_foreign(self, token_id: int) -> str:
-        assert self._foreign is not None
-        return self._foreign.step(self._tokenizer, token_id) or ""
+        return (self._foreign and self._foreign.step(self._tokenizer, token_id)) or ""
 
 
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
@@ -160,7 +159,13 @@ def _decoder_kinds(tokenizer: Tokenizer) -> list[dict[str, Any]]:
     return parts
 
 
-def _bytes_function(kinds: list[dict[str, Any]]) -> Any:
+def _foreign_stream(skip_special: bool) -> Any:
+    from tokenizers.decoders import DecodeStream
+
+    return DecodeStream(skip_special_tokens=skip_special)
+
+
+def _bytes_function(kinds: list[dict[str, Any]]) -> Callable[[str], bytes] | None:
     names = {k["type"] for k in kinds}
     if names == {"ByteLevel"}:
         return byte_level_bytes
