@@ -47,7 +47,7 @@ def _header(run_id: str) -> Header:
 def _bodies(prompt: list[str], written: list[str], step_s: float) -> list[tuple[float, object]]:
     n, t = len(prompt), 2 * step_s
     weights = StepBytes(weights=538_000_000, kv_read=46_080 * n, kv_write=46_080, activations=0)
-    prefill = Step(0, 0.0, t, "target", (Row(0, n, 0, "prefill"),), 270e6 * n, weights, "host")
+    prefill = Step(0, 0.0, t, "target", (Row(0, n, 0, "prefill"),), 27e6 * n, weights, "host")
     bodies: list[tuple[float, object]] = [
         (0.0, Request(0, n, len(written), tuple(prompt))),
         (0.0, Phase(0, "prefill")),
@@ -58,7 +58,7 @@ def _bodies(prompt: list[str], written: list[str], step_s: float) -> list[tuple[
         step = 0
         if i:
             row = Row(0, 1, n + i - 1, "decode")
-            bodies.append((t + step_s, Step(i, t, t + step_s, "target", (row,), 270e6, weights, "host")))
+            bodies.append((t + step_s, Step(i, t, t + step_s, "target", (row,), 27e6, weights, "host")))
             t, step = t + step_s, i
         bodies.append((t, Token(0, step, n + i, text, id=i)))
     bodies += [(t, Phase(0, "done")), (t, End(0, "length")), (t, End(None, "length"))]

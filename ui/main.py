@@ -18,21 +18,31 @@ from ui.panels import density, stage
 # Emoji and Material page icons are fetched from another host; a file is not.
 ICON = Path(__file__).resolve().parent.parent / "assets" / "icon.svg"
 # Streamlit leaves room for a title above and wide margins; the stage wants both.
-CLOSER = "<style>.stMainBlockContainer {padding: 4rem clamp(0.75rem, 3vw, 3rem) 2rem}</style>"
+CLOSER = ".stMainBlockContainer {padding: 4rem clamp(0.75rem, 3vw, 3rem) 2rem}"
+# On the other pages the stage stands below what the page is about; moving it in the tree would build it anew.
+BELOW = "[data-testid=stLayoutWrapper]:has(> .st-key-stage_place) {order: 1}"
 
 st.set_page_config(page_title="SiliconScope", page_icon=str(ICON), layout="wide")
-st.html(CLOSER)
 
+
+def list_recordings() -> None:
+    """The list, which leads back to the stage."""
+    recordings.page(stage_page)
+
+
+stage_page = st.Page(home.page, title="The stage", url_path="stage", default=True)
 page = st.navigation(
     [
-        st.Page(home.page, title="The stage", url_path="stage", default=True),
-        st.Page(recordings.page, title="Recordings", url_path="recordings"),
+        stage_page,
+        st.Page(list_recordings, title="Recordings", url_path="recordings"),
         st.Page(method.page, title="How these figures are made", url_path="method"),
     ],
     position="top",
 )
-place = st.container()
-chosen = density.switch()
-with place:
-    stage.mount(selection.shown(), chosen)
+st.html(f"<style>{CLOSER} {'' if page == stage_page else BELOW}</style>")
+with st.container(key="stage_place"):
+    place = st.container()
+    chosen = density.switch()
+    with place:
+        stage.mount(selection.shown(), chosen)
 page.run()

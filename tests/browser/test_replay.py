@@ -116,7 +116,7 @@ def test_markup_in_model_text_is_shown_as_characters(
 def test_a_narrow_screen_does_not_scroll_sideways(replay_server: RunningServer, open_page: OpenPage) -> None:
     page = open_page(replay_server.url, width=390, height=844)
     Stage(page).wait_for_frames()
-    wider = """() => [document.documentElement, ...document.querySelectorAll('section, [data-testid=stMain]')]
+    wider = """() => [...document.querySelectorAll('html, [data-testid=stApp], [data-testid=stMain]')]
         .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.outerHTML.slice(0, 80))"""
     assert page.evaluate(wider) == []
 

@@ -116,12 +116,6 @@ def test_a_chosen_precision_that_vanishes_falls_back_to_the_default(app: AppTest
     assert app.selectbox(key="run_precision").value == "default"
 
 
-def test_the_servers_sentence_is_shown(app: AppTest, source: ScriptedSource) -> None:
-    source.state = State("failed", message="PyTorch is not installed, so nothing can run here.")
-    app.run()
-    assert "PyTorch is not installed, so nothing can run here." in [text.value for text in app.text]
-
-
 def test_recordings_lists_facts_and_plays(app: AppTest, desk: Server, tmp_path: Path, trace_text: TraceText) -> None:
     with (tmp_path / "a.jsonl").open("wb+") as file:
         file.write(trace_text(step_s=0.02).encode())
@@ -135,12 +129,22 @@ def test_recordings_lists_facts_and_plays(app: AppTest, desk: Server, tmp_path: 
     assert any("hand-made machine" in text and "fp32" in text and "50 tok/s" in text for text in texts)
     page.button(key=f"play_{added.id}").click().run()
     assert page.session_state["run"] == added.id
+    assert not page.exception
 
 
 def _recordings_page() -> None:
+    import streamlit as st
+
     from ui.chapters import recordings
 
-    recordings.page()
+    def home() -> None:
+        pass
+
+    def listing() -> None:
+        recordings.page(stage)
+
+    stage = st.Page(home, title="The stage")
+    st.navigation([st.Page(listing, title="Recordings", default=True), stage]).run()
 
 
 def test_the_method_page_shows_ceilings_and_sums_of_the_run_on_the_stage(desk: Server) -> None:

@@ -33,7 +33,5 @@ def _settings(waiting: bool) -> None:
         st.rerun()
     with st.expander("Settings of the next run", icon=":material/tune:"):
         settings.draw(status.worker)
-    if status.message:
-        st.text(status.message)
     if status.install is not None and status.install.state in ("failed", "absent"):
         st.button("Install what a live run needs", on_click=actions.install_live_set)

@@ -120,7 +120,7 @@ def _ceiling(name: str, peak: Peak | None) -> dict[str, str]:
 
 def _table(rows: list[dict[str, str]]) -> None:
     if rows:
-        st.dataframe(rows, hide_index=True)
+        st.dataframe(rows, hide_index=True, height="content")
     else:
         st.caption("Nothing.")
 

@@ -7,6 +7,7 @@ are; markdown would turn them into links, colours and formulas.
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 import server
 from server import Recording
@@ -14,43 +15,47 @@ from ui import actions, figures, selection
 from ui.figures import UNKNOWN
 
 
-def page() -> None:
-    """Draws the upload and one row for each recording."""
-    _upload()
+def page(stage: StreamlitPage) -> None:
+    """Draws the upload and one row for each recording; playing one leads to ``stage``."""
+    if _uploaded():
+        st.switch_page(stage)
     known = server.current().recordings()
     if not known:
         st.info("There is no recording yet. Every run on this machine becomes one.")
     for recording in known:
-        _row(recording)
+        if _row_is_played(recording):
+            selection.show(recording.id)
+            st.switch_page(stage)
 
 
-def _upload() -> None:
+def _uploaded() -> bool:
+    """Whether a file was added just now. A refusal is drawn as a sentence."""
     # A new key empties the widget, so that one file is added once.
     turn: int = st.session_state.setdefault("upload_turn", 0)
     file = st.file_uploader("Add a recording (.jsonl, also gzipped)", key=f"upload_{turn}")
     refusal = st.session_state.pop("upload_refusal", None)
     if file is not None:
-        st.session_state["upload_refusal"] = actions.add_recording(file.name, file)
+        refusal = actions.add_recording(file.name, file)
+        st.session_state["upload_refusal"] = refusal
         st.session_state["upload_turn"] = turn + 1
+        if refusal is None:
+            return True
         st.rerun()
     if refusal:
         with st.container(border=True):
             st.text(refusal)
+    return False
 
 
-def _row(recording: Recording) -> None:
+def _row_is_played(recording: Recording) -> bool:
     with st.container(border=True):
         what, buttons = st.columns([3, 2], vertical_alignment="center")
         with what:
             st.text(recording.title)
             st.text(facts(recording))
         with buttons.container(horizontal=True, horizontal_alignment="right"):
-            st.button(
-                "Watch" if recording.live else "Play",
-                icon=":material/play_arrow:",
-                key=f"play_{recording.id}",
-                on_click=selection.show,
-                args=(recording.id,),
+            play = st.button(
+                "Watch" if recording.live else "Play", icon=":material/play_arrow:", key=f"play_{recording.id}"
             )
             if not recording.live:
                 st.link_button("Download", f"api/traces/{recording.id}.jsonl?download=1", icon=":material/download:")
@@ -62,6 +67,7 @@ def _row(recording: Recording) -> None:
                     on_click=actions.delete_recording,
                     args=(recording.id,),
                 )
+    return play
 
 
 def deletable(recording: Recording) -> bool:
