@@ -1,4 +1,4 @@
-"""The catalog of devices, and the one way to find a device in it by the name its driver gives.
+"""The catalog of devices, and the ways to find one: by the name its driver gives, by the name a person types.
 
 Rows are ``assets/catalog/hardware.csv``: published dense rates with their source and how far it can be trusted; never
 rates with sparsity, and for GeForce cards the 16-bit rate with FP32 accumulation, which is half of what is often
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from sim.names import resolve
 from sim.specs import HardwareSpec
 
 CATALOG = Path(__file__).parents[1] / "assets" / "catalog" / "hardware.csv"
@@ -41,7 +43,7 @@ _SIZE = re.compile(r"\b(\d+) ?gb?\b")
 def catalog() -> tuple[HardwareSpec, ...]:
     """All devices of the catalog, rates in FLOP/s, OP/s and bytes/s. Raises OSError when the file is missing."""
     with CATALOG.open(encoding="utf-8", newline="") as file:
-        return tuple(_spec(row) for row in csv.DictReader(file))
+        return tuple(spec_of_row(row) for row in csv.DictReader(file))
 
 
 def find(name: str, memory_bytes: int | None = None) -> HardwareSpec | None:
@@ -55,6 +57,15 @@ def find(name: str, memory_bytes: int | None = None) -> HardwareSpec | None:
         wanted = re.sub(pattern, replacement, wanted).strip()
     found = [spec for spec in catalog() if _is_meant(spec, wanted, memory_bytes)]
     return found[0] if len(found) == 1 else None
+
+
+def find_hardware(name: str, own: Iterable[HardwareSpec] = ()) -> HardwareSpec:
+    """The device that a person means ("h100-sxm", "RTX 4090"), ``own`` ones before the catalog's.
+
+    Raises LookupError with the nearest names where it is none, or could be several.
+    """
+    specs = {spec.name: spec for spec in (*catalog(), *own)}
+    return specs[resolve(name, specs, "device")]
 
 
 def _is_meant(spec: HardwareSpec, wanted: str, memory_bytes: int | None) -> bool:
@@ -87,22 +98,31 @@ def _size_gib(name: str) -> int | None:
     return int(size[1]) if size else None
 
 
-def _spec(row: dict[str, str]) -> HardwareSpec:
+def spec_of_row(row: Mapping[str, str]) -> HardwareSpec:
+    """A row of the catalog's columns. Raises KeyError for a missing column, ValueError for a cell that is no number."""
+
     def scaled(column: str, unit: float) -> float | None:
         return float(row[column]) * unit if row[column] else None
 
-    memory = scaled("memory_GiB", GIB)
+    memory, fp16 = scaled("memory_GiB", GIB), scaled("fp16_dense_TFLOPS", 1e12)
     return HardwareSpec(
         name=row["name"],
         vendor=row["vendor"],
         kind=row["kind"],
         memory_bytes=None if memory is None else round(memory),
         bandwidth_bytes_per_s=scaled("bandwidth_GBps", 1e9),
-        bf16_flops=scaled("fp16_dense_TFLOPS", 1e12) if row["bf16"] == "yes" else None,
+        bf16_flops=fp16 if row["bf16"] == "yes" else None,
         int8_ops=scaled("int8_dense_TOPS", 1e12),
         fp32_flops=scaled("fp32_TFLOPS", 1e12),
         last_level_cache_bytes=None,
         tdp_w=scaled("tdp_W", 1.0),
         source=row["source"],
         confidence=row["confidence"],
+        fp16_flops=fp16,
+        fp16_accumulate_flops=scaled("fp16_fp16acc_TFLOPS", 1e12),
+        fp8_flops=scaled("fp8_dense_TFLOPS", 1e12),
+        fp4_flops=scaled("fp4_dense_TFLOPS", 1e12),
+        cores=int(row["cores"]) if row["cores"].isdecimal() else None,
+        year=int(row["year"]) if row["year"] else None,
+        notes=row["notes"],
     )
