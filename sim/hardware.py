@@ -40,7 +40,7 @@ _SIZE = re.compile(r"\b(\d+) ?gb?\b")
 
 
 @cache
-def catalog() -> tuple[HardwareSpec, ...]:
+def all_hardware() -> tuple[HardwareSpec, ...]:
     """All devices of the catalog, rates in FLOP/s, OP/s and bytes/s. Raises OSError when the file is missing."""
     with CATALOG.open(encoding="utf-8", newline="") as file:
         return tuple(spec_of_row(row) for row in csv.DictReader(file))
@@ -55,7 +55,7 @@ def find(name: str, memory_bytes: int | None = None) -> HardwareSpec | None:
     wanted = name.lower()
     for pattern, replacement in _ALIASES:
         wanted = re.sub(pattern, replacement, wanted).strip()
-    found = [spec for spec in catalog() if _is_meant(spec, wanted, memory_bytes)]
+    found = [spec for spec in all_hardware() if _is_meant(spec, wanted, memory_bytes)]
     return found[0] if len(found) == 1 else None
 
 
@@ -64,7 +64,7 @@ def find_hardware(name: str, own: Iterable[HardwareSpec] = ()) -> HardwareSpec:
 
     Raises LookupError with the nearest names where it is none, or could be several.
     """
-    specs = {spec.name: spec for spec in (*catalog(), *own)}
+    specs = {spec.name: spec for spec in (*all_hardware(), *own)}
     return specs[resolve(name, specs, "device")]
 
 

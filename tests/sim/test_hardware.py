@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from sim.hardware import CATALOG, GIB, catalog, find
+from sim.hardware import CATALOG, GIB, all_hardware, find
 
 MIB = 1 << 20
 
@@ -17,9 +17,9 @@ def rows() -> list[dict[str, str]]:
 
 
 def test_every_row_has_a_name_of_its_own_a_source_and_a_confidence() -> None:
-    names = [spec.name for spec in catalog()]
+    names = [spec.name for spec in all_hardware()]
     assert len(set(names)) == len(names) > 100
-    assert all(spec.source and spec.confidence in {"high", "medium", "low"} for spec in catalog())
+    assert all(spec.source and spec.confidence in {"high", "medium", "low"} for spec in all_hardware())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_hopper_fp8_is_twice_16_bit_and_no_row_is_off_by_sparsity() -> None:
 
 
 def test_units() -> None:
-    for spec in catalog():
+    for spec in all_hardware():
         assert spec.bandwidth_bytes_per_s is not None and 1e10 < spec.bandwidth_bytes_per_s < 1e13, spec.name
         assert spec.bf16_flops is None or 1e12 < spec.bf16_flops < 3e15, spec.name
         assert spec.memory_bytes is None or spec.memory_bytes >= 8 * GIB, spec.name
@@ -130,7 +130,7 @@ def test_what_the_name_does_not_decide_is_not_guessed(name: str, memory_mib: int
     assert find(name, None if memory_mib is None else memory_mib * MIB) is None
 
 
-@pytest.mark.parametrize("spec", catalog(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", all_hardware(), ids=lambda spec: spec.name)
 def test_every_row_is_found_by_its_own_name_or_not_at_all(spec: object) -> None:
     name, memory = spec.name, spec.memory_bytes  # type: ignore[attr-defined]
     assert find(name, memory) in (spec, None)
