@@ -13,7 +13,7 @@ lists (slow, and wrong in containers), PCIe throughput (blocks for 20 ms a call)
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,16 +115,13 @@ def open_device(uuid: str | None, nvml: Any = None) -> NvmlDevice:
     raise Unavailable(f"The driver knows no GPU with the UUID {uuid}.")
 
 
-def visible_uuids(environment: dict[str, str], nvml: Any = None) -> list[str]:
-    """UUIDs of the GPUs that CUDA_VISIBLE_DEVICES leaves visible, for a caller without torch; [] without a driver.
+def visible_uuids(environment: Mapping[str, str], nvml: Any = None) -> list[str]:
+    """UUIDs of the GPUs that CUDA_VISIBLE_DEVICES leaves visible, for a caller without torch.
 
     Numbers count as under CUDA_DEVICE_ORDER=PCI_BUS_ID. Like CUDA, the list ends at the first entry that is no GPU;
-    an empty value means no GPU.
+    an empty value means no GPU. Raises Unavailable when the driver does not start.
     """
-    try:
-        nvml = _started(nvml)
-    except Unavailable:
-        return []
+    nvml = _started(nvml)
     known = [u for u in (_text(_device_uuid(nvml, handle)) for handle in _handles(nvml)) if u is not None]
     wanted = environment.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:

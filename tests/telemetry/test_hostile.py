@@ -134,7 +134,7 @@ def test_nesting_never_exhausts_the_stack(depth: int) -> None:
     assert read_trace(io.BytesIO("\n".join([LINES[0], meta, *LINES[1:]]).encode())).n_damaged_lines == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_any_field_may_hold_anything(data: st.DataObject) -> None:
     """Whatever one field of one line holds, the file reads and sums up, or is refused as a trace."""

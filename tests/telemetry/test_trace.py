@@ -242,10 +242,10 @@ def test_cut_gzip_keeps_its_lines() -> None:
 
 
 def test_zip_bomb_stops_at_the_limit(lines: list[str]) -> None:
-    """64 MiB of blanks pack into some 130 KB; reading must end soon after the limit, not after unpacking it all."""
+    """32 MiB of blanks pack into some 70 KB; reading must end soon after the limit, not after unpacking it all."""
     packer = zlib.compressobj(9, wbits=31)
     blank = (" " * 1023 + "\n").encode() * 1024
-    packed = packer.compress(lines[0].encode() + b"\n") + b"".join(packer.compress(blank) for _ in range(64))
+    packed = packer.compress(lines[0].encode() + b"\n") + b"".join(packer.compress(blank) for _ in range(32))
     packed += packer.flush()
     assert len(packed) < 200_000
     stream = io.BytesIO(packed)
@@ -324,7 +324,7 @@ def test_what_is_written_is_read(tokens: list[tuple[float, Token]]) -> None:
     assert [e.body for e in sorted(trace.events, key=lambda e: e.n)] == [body for _, body in tokens]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_prefix_of_a_file_reads_all_its_whole_lines(data: st.DataObject) -> None:
     whole = ("\n".join(record()) + "\n").encode()
