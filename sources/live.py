@@ -17,12 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
+from sources.growing import GrowingTrace, Sink
 from sources.process import WorkerProcess
 from sources.watch import Limits, Watch
-from telemetry.events import End, Event, encode_event, parse_json
+from telemetry.events import parse_json
 from telemetry.protocol import (
     Beat,
     Cancel,
@@ -35,34 +36,19 @@ from telemetry.protocol import (
     Run,
     RunRequest,
     State,
+    WorkerState,
     decode_message,
     encode_command,
 )
 
 WORKER = (sys.executable, "-P", "-m", "engine.worker")
+SETTLED: frozenset[WorkerState] = frozenset({"idle", "ready", "failed"})  # no run goes on in these
 SETTLED_S = 5.0  # a worker that lived this long was not stillborn
 PAUSES_S = (0.0, 1.0, 5.0, 30.0)  # before the next start, by how many in a row were stillborn
 TURNOVER_WAIT_S = 2.0  # between a run's last line and the worker's word that it is ready again
 STOPPED = "The server was stopped while this run went on."
 
 _log = logging.getLogger(__name__)
-
-
-class Sink(Protocol):
-    """Where a run's lines go; see server/runs.py, whose Sink this is."""
-
-    def line(self, text: str) -> None: ...
-    def close(self, problem: str | None = None) -> None: ...
-
-
-@dataclass(slots=True)
-class _LiveRun:
-    """The run under way: how far its trace has come."""
-
-    sink: Sink
-    began: bool = False
-    next_n: int = 0
-    last_t: float = 0.0
 
 
 def missing_packages() -> str | None:
@@ -99,7 +85,7 @@ class LiveSource:
         self._progress: Progress | None = None
         self._refusal: str | None = None
         self._wanted = Load()
-        self._run: _LiveRun | None = None
+        self._run: GrowingTrace | None = None
         self._process: WorkerProcess | None = None
         self._watch = Watch(self._limits, time.monotonic())
         self._verdict: str | None = None
@@ -137,7 +123,7 @@ class LiveSource:
 
     def start(self, run_id: str, request: RunRequest, sink: Sink) -> None:
         """Hand the run to the worker. Raises ValueError with a sentence when it is not ready; waits 2 s at most."""
-        run = _LiveRun(sink)
+        run = GrowingTrace(sink)
         with self._changed:
             if self._run is None:
                 self._changed.wait_for(lambda: self._state.state != "running", TURNOVER_WAIT_S)
@@ -217,7 +203,8 @@ class LiveSource:
                 self._process = None
             process.kill()
             code = process.finish()
-        self._after_end(self._verdict or _ending(code))
+        own = self._state.message if self._state.state == "failed" else None  # its last word, if it had one
+        self._after_end(self._verdict or own or _ending(code))
 
     def _after_end(self, sentence: str) -> None:
         """The worker is gone: end its run, whose trace keeps all that came, and say what happened."""
@@ -227,11 +214,8 @@ class LiveSource:
             run, self._run = self._run, None
             self._set_state(State("starting", message=sentence))
             self._progress = None
-        if run is not None and run.began:
-            run.sink.line(encode_event(Event(run.next_n, run.last_t, End(None, "error", sentence))))
-            run.sink.close()
-        elif run is not None:
-            run.sink.close(sentence)
+        if run is not None:
+            run.break_off(sentence)
         self._tell_changed()
 
     def _pause(self, lived_s: float) -> None:
@@ -257,51 +241,60 @@ class LiveSource:
         elif isinstance(payload, dict) and self._run is not None:
             self._extend(self._run, payload, text, process)
 
-    def _extend(self, run: _LiveRun, payload: dict[str, Any], text: str, process: WorkerProcess) -> None:
-        if not run.began and "format" in payload:
-            run.began = True
-            run.sink.line(text)
+    def _extend(self, run: GrowingTrace, payload: dict[str, Any], text: str, process: WorkerProcess) -> None:
+        if self._verdict:
             return
-        n, t = payload.get("n"), payload.get("t")
-        if not run.began or n != run.next_n or not isinstance(t, int | float) or self._verdict:
-            self._condemn("A line of the engine's was lost or came out of order, so the run was ended.", process)
+        try:
+            over = run.take(payload, text)
+        except ValueError as disorder:
+            self._condemn(str(disorder), process)
             return
-        run.next_n, run.last_t = run.next_n + 1, float(t)
-        over = payload.get("k") == "end" and payload.get("seq") is None
         if over:
             with self._changed:
                 self._run = None
                 self._changed.notify_all()
-        run.sink.line(text)
-        if over:
-            run.sink.close()
+            run.close()
 
     def _hear(self, message: Message, process: WorkerProcess) -> None:
+        left: GrowingTrace | None = None
+        sentence: str | None = None
         with self._changed:
             self._watch.hear(message, time.monotonic())
-            refused = None
-            if isinstance(message, Hello):
-                self._hello = message
-                if message.problem:
-                    self._set_state(State("failed", message=message.problem))
-            elif isinstance(message, State):
-                self._set_state(message)
-                self._progress = None
-                if message.state == "ready" and message.model is not None:
-                    self._wanted = Load(message.model, message.precision)
-            elif isinstance(message, Progress):
-                self._progress = message
-            elif isinstance(message, Refused):
-                self._refusal = message.message
-                if self._run is not None and not self._run.began:
-                    refused, self._run = self._run, None
-                    self._set_state(replace(self._state, state="ready"))
-        if refused is not None and isinstance(message, Refused):
-            refused.sink.close(message.message)
+            match message:
+                case Hello(problem=problem):
+                    self._hello = message
+                    if problem:
+                        self._set_state(State("failed", message=problem))
+                case State():
+                    left, sentence = self._enter(message), message.message
+                case Progress():
+                    self._progress = message
+                case Refused():
+                    self._refusal = sentence = message.message
+                    left = self._drop_run(began=False)
+        if left is not None:
+            left.break_off(sentence or "The engine left the run without closing its trace.")
         if isinstance(message, Hello) and not message.problem:
             self._send(process, self._wanted)
         if not isinstance(message, Beat):
             self._tell_changed()
+
+    def _enter(self, state: State) -> GrowingTrace | None:
+        """The worker's new state; the run that it left open with it, if any."""
+        self._set_state(state)
+        self._progress = None
+        if state.state == "ready" and state.model is not None:
+            self._wanted = Load(state.model, state.precision)
+        return self._drop_run(began=True) if state.state in SETTLED else None
+
+    def _drop_run(self, began: bool) -> GrowingTrace | None:
+        run = self._run
+        if run is None or run.began is not began:
+            return None
+        self._run = None
+        if self._state.state == "running":
+            self._set_state(replace(self._state, state="ready"))
+        return run
 
     # live-watch
 
@@ -336,7 +329,7 @@ class LiveSource:
         if self._state.state == "ready":
             return True
         # A default model that failed to load must not bar the others: the worker knows what it can do.
-        return self._state.state in ("idle", "failed") and self._hello is not None and self._hello.problem is None
+        return self._state.state == "failed" and self._hello is not None and self._hello.problem is None
 
     def _not_ready(self) -> str:
         if self._state.message is not None:

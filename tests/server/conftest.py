@@ -157,7 +157,7 @@ def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
-def wait_for(until: Callable[[], bool], seconds: float = 8.0) -> None:
+def wait_for(until: Callable[[], bool], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not until():
         assert time.monotonic() < deadline, "waited in vain"

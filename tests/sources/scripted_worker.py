@@ -83,6 +83,9 @@ def run(command: Run) -> None:
     recorder.emit(Request(0, 3, request.max_new_tokens))
     recorder.emit(Phase(0, "decode"))
     doing[0] = ("decode", time.monotonic())
+    if part == "unclosed":
+        write(encode_message(READY))
+        return
     reason = play(part, float(rest or 0), request.max_new_tokens, recorder)
     recorder.emit(Phase(0, "done"))
     recorder.emit(End(None, reason, totals={"n_prompt_tokens": 3, "n_new_tokens": request.max_new_tokens}))
@@ -134,6 +137,9 @@ def main() -> None:
         sys.exit(1)
     if part == "deaf":
         time.sleep(60)
+    if part == "no-device":
+        write(encode_message(State("failed", message="There is no such device.")))
+        sys.exit(1)
     problem = "This build of PyTorch does not work here." if part == "broken" else None
     offer = ModelOffer("scripted", "a script", 1, "embedded")
     write(encode_message(Hello(os.getpid(), ("cpu",), (offer,), None, problem)))

@@ -41,7 +41,7 @@ class Lines:
 
     @property
     def end(self) -> dict[str, Any]:
-        assert self.closed.wait(8)
+        assert self.closed.wait(20)
         return self.got[-1]
 
     def n_tokens(self) -> int:
@@ -64,7 +64,7 @@ def open_source() -> Iterator[Open]:
         source.close()
 
 
-def _wait(until: Callable[[], bool], seconds: float = 8.0) -> None:
+def _wait(until: Callable[[], bool], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not until():
         assert time.monotonic() < deadline, "waited in vain"
@@ -142,6 +142,18 @@ def test_a_worker_that_dies_before_the_first_line_gives_the_reason(open_source: 
     assert sink.closed.wait(5) and "exit code 3" in (sink.problem or "") and not sink.got
 
 
+def test_a_run_that_the_worker_leaves_open_is_closed(open_source: Open) -> None:
+    source = _ready(open_source())
+    sink = _run(source, "unclosed")
+    assert (sink.end["reason"], sink.end["n"]) == ("error", 2)
+    assert _run(_ready(source), "say").end["reason"] == "length"
+
+
+def test_a_workers_last_word_is_not_lost(open_source: Open) -> None:
+    source = open_source("no-device", pauses_s=(0.0, 0.0, 60.0))
+    _wait(lambda: "There is no such device. It is started again" in (source.status()[0].message or ""))
+
+
 def test_cancel_ends_the_run_and_a_second_run_waits_its_turn(open_source: Open) -> None:
     source = _ready(open_source())
     sink = _run(source, "say 0.01", 10_000)
@@ -162,8 +174,8 @@ def test_a_worker_that_ignores_cancel_is_ended(open_source: Open) -> None:
 
 
 def test_a_flood_of_lines_comes_through_whole(open_source: Open) -> None:
-    sink = _run(_ready(open_source()), "say", 20_000)
-    assert sink.end["reason"] == "length" and sink.n_tokens() == 20_000
+    sink = _run(_ready(open_source()), "say", 5_000)
+    assert sink.end["reason"] == "length" and sink.n_tokens() == 5_000
 
 
 def test_without_packages_it_says_what_is_missing_until_they_come(open_source: Open) -> None:
