@@ -20,7 +20,7 @@ from telemetry.events import Peak, Sample
 from telemetry.sampler import Sampler
 from telemetry.sensors import open_sensors
 from telemetry.sensors.base import Unavailable
-from telemetry.sensors.nvml import visible_uuids
+from telemetry.sensors.nvml import driver_facts, open_device, visible_uuids
 from telemetry.summary import PhaseFigures, Summary, summarise
 from telemetry.trace import Trace, TraceError, read_trace
 
@@ -146,11 +146,7 @@ def _scaled(value: float, unit: str) -> str:
 
 
 def _watch(seconds: float | None) -> int:
-    try:
-        uuids = visible_uuids(os.environ)
-    except Unavailable as error:
-        uuids = []
-        print(f"No NVIDIA GPU is shown: {error}", file=sys.stderr)
+    uuids = _announced_gpus()
     opened = [open_sensors("cuda", uuid, index) for index, uuid in enumerate(uuids)] or [open_sensors("cpu", None, 0)]
     # each GPU brings the processor's sensor along; once is enough
     sensors = [s for i, (own, _) in enumerate(opened) for s in own if i == 0 or s.metrics[0].sensor != "cpu"]
@@ -174,6 +170,21 @@ def _watch(seconds: float | None) -> int:
     if sampler.failure is not None:
         print(sampler.failure, file=sys.stderr)
     return 0 if sampler.failure is None else 1
+
+
+def _announced_gpus() -> list[str]:
+    """UUIDs of the visible GPUs, each introduced by one line; none, with the reason, where there is no driver."""
+    try:
+        uuids = visible_uuids(os.environ)
+        for index, uuid in enumerate(uuids):
+            facts = driver_facts(open_device(uuid))
+            memory, bandwidth = facts.memory_bytes, facts.bandwidth_bytes_per_s
+            sizes = (_scaled(memory, "B") if memory else "-", _scaled(bandwidth, "B/s") if bandwidth else "-")
+            print(f"[{index}] {facts.name or 'unnamed GPU'}: memory {sizes[0]}, peak by clock and bus {sizes[1]}")
+    except Unavailable as error:
+        print(f"No NVIDIA GPU is shown: {error}", file=sys.stderr)
+        return []
+    return uuids
 
 
 def _print_until(

@@ -24,15 +24,13 @@ from telemetry.events import (
     Meta,
     decode_event,
     decode_header,
-    encode_event,
-    encode_header,
     merge_meta,
     parse_json,
 )
 from telemetry.lines import Limits, Line, TraceError, read_lines, reject_known_format
 from telemetry.validate import check_event, check_header
 
-__all__ = ["Limits", "Trace", "TraceError", "TraceWriter", "read_trace", "write_trace"]
+__all__ = ["Limits", "Trace", "TraceError", "TraceWriter", "read_trace"]
 
 MAX_BACKWARD_S = 2.0
 _MAX_LINE_NOTES = 20
@@ -72,17 +70,6 @@ class TraceWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-
-def write_trace(trace: Trace, path: Path) -> None:
-    """The trace as a clean file: late facts in its header, damage left out, ``n`` counted anew.
-
-    This is how a stranger's file is kept: what reaches other readers then went through the schema.
-    """
-    with TraceWriter(path) as writer:
-        writer.write_line(encode_header(trace.header))
-        for n, event in enumerate(trace.events):
-            writer.write_line(encode_event(Event(n, event.t, event.body)))
 
 
 def read_trace(source: Path | BinaryIO, limits: Limits | None = None) -> Trace:
