@@ -18,16 +18,20 @@ from telemetry.sensors.base import Clock, Lane, Sensor
 
 FAST_INTERVAL_S = 0.115  # a window of 110 ms, and slack so that an early beat is not lost to it
 SLOW_INTERVAL_S = 1.0
-_JOIN_S = 10.0  # longer than any driver call seen; a thread that hangs in the driver is left behind
+JOIN_S = 5.0  # longer than any driver call seen; a thread that hangs in the driver is left behind
 
 
 class Sampler:
     """Samples one run. ``emit`` is called from the sampler's thread; ``now`` is the run's clock in seconds."""
 
-    def __init__(self, sensors: Sequence[Sensor], emit: Callable[[Sample], object], now: Clock) -> None:
+    def __init__(
+        self, sensors: Sequence[Sensor], emit: Callable[[Sample], object], now: Clock, join_s: float = JOIN_S
+    ) -> None:
         self._sensors = tuple(sensors)
         self._emit = emit
         self._now = now
+        self._join_s = join_s
+        self._abandoned = False  # the trace may have ended: nothing is emitted any more
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self.failure: str | None = None  # why the thread ended before it was asked to
@@ -40,7 +44,10 @@ class Sampler:
         """Read once more, so that counters cover the run to its end, and join. May be called again, or before start."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(_JOIN_S)
+            self._thread.join(self._join_s)
+        if self._thread.is_alive():
+            self._abandoned = True
+            self.failure = "Sampling stopped: a sensor's driver does not answer."
 
     def _run(self) -> None:
         try:
@@ -69,7 +76,8 @@ class Sampler:
     def _sample(self, lane: Lane) -> None:
         for sensor in self._sensors:
             for sample in sensor.sample(lane, self._now):
-                self._emit(sample)
+                if not self._abandoned:
+                    self._emit(sample)
 
 
 def _following(due: float, interval_s: float, t: float) -> float:

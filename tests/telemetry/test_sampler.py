@@ -67,6 +67,25 @@ def test_stopping_joins_and_leaves_no_thread() -> None:
     Sampler([], lambda _: None, time.perf_counter).stop()  # never started
 
 
+def test_a_driver_that_hangs_holds_up_no_run_and_says_nothing_late() -> None:
+    entered, release, samples = threading.Event(), threading.Event(), []
+
+    class Hanging(Recording):
+        def sample(self, lane: Lane, now: Clock) -> list[Sample]:
+            entered.set()
+            release.wait(10)
+            return super().sample(lane, now)
+
+    sampler = Sampler([Hanging()], samples.append, time.perf_counter, join_s=0.05)
+    sampler.start()
+    assert entered.wait(5)
+    sampler.stop()
+    assert sampler.failure == "Sampling stopped: a sensor's driver does not answer."
+    release.set()
+    sampler.stop()
+    assert samples == []
+
+
 @pytest.mark.parametrize("broken", ["sensor", "emit"])
 def test_a_bug_ends_the_sampling_with_a_sentence_not_the_run(broken: str) -> None:
     def emit(_: Sample) -> None:
