@@ -77,7 +77,10 @@ class _LiveRun:
     def close(self, problem: str | None = None) -> None:
         self.problem = problem
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as error:  # a full disk refuses the rest once more; the run is over all the same
+                self._lose(error)
         self._runs.over(self)
         self._channel.end(problem)
         self.began.set()
@@ -89,9 +92,12 @@ class _LiveRun:
             self._file.write_line(text)
         except OSError as error:
             self._recording = False
-            self._runs.problem = f"The run was stopped because its recording could not be written: {error.strerror}."
-            _log.error("run %s: %s", self.id, self._runs.problem)
+            self._lose(error)
             self.source.cancel()
+
+    def _lose(self, error: OSError) -> None:
+        self._runs.problem = f"The run's recording could not be written, so it ends early: {error.strerror}."
+        _log.error("run %s: %s", self.id, self._runs.problem)
 
 
 class Runs:
