@@ -80,7 +80,7 @@ class _Processor:
     def clock_hz(self) -> float:
         try:
             frequency = self._psutil.cpu_freq()
-        except (AttributeError, NotImplementedError, OSError) as error:
+        except (AttributeError, RuntimeError, OSError) as error:
             raise Unavailable("This system does not tell the processor's clock.") from error
         if frequency is None or not frequency.current:
             raise Unavailable("This system does not tell the processor's clock.")

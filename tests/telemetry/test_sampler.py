@@ -151,7 +151,7 @@ def nothing() -> None:
 
 
 def refused() -> Any:
-    raise NotImplementedError
+    raise RuntimeError("no frequency file")
 
 
 @pytest.mark.parametrize("cpu_freq", [nothing, refused, lambda: SimpleNamespace(current=0.0)])
