@@ -15,6 +15,7 @@ from typing import Protocol
 import torch
 
 from engine.backend import Backend
+from engine.failures import sentence
 from engine.timing import timer_for
 from telemetry.protocol import PrecisionOffer
 
@@ -79,7 +80,7 @@ def time_all(supports: Sequence[Support], build: Callable[[str], Backend]) -> di
         try:
             found[candidate.precision] = time_backend(build(candidate.precision))
         except (RuntimeError, ValueError, MemoryError) as error:
-            found[candidate.precision] = f"It did not run here: {str(error).splitlines()[0] if str(error) else error!r}"
+            found[candidate.precision] = f"It did not run here. {sentence(error)}"
     return found
 
 

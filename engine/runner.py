@@ -79,9 +79,15 @@ class Runner:
     def __post_init__(self) -> None:
         self._stops = StopMatcher(self.request.stop)
 
+    def announce(self) -> None:
+        """The request, as of t = 0, and what there is to note about it."""
+        pieces = None if self.request.text_withheld else self.prompt.pieces
+        self._emit(Request(SEQ, len(self.prompt.ids), self.request.max_new_tokens, pieces), t=0.0)
+        for note in (*self.prompt.notes, *self.backend.notes):
+            self._emit(Note(note))
+
     def run(self) -> EndReason:
-        """Everything from the request to the sequence's end; returns why it ended."""
-        self._announce()
+        """Everything from the first phase to the sequence's end; returns why it ended. Call ``announce`` before."""
         try:
             reason = self._generate()
         except Cancelled:
@@ -99,12 +105,6 @@ class Runner:
         """FLOP/s and bytes/s over all steps of a kind that count; None where there was no such step."""
         flops, n_bytes, seconds = self._sums.get(kind, (0.0, 0, 0.0))
         return Rates(flops / seconds, n_bytes / seconds) if seconds > 0 else None
-
-    def _announce(self) -> None:
-        pieces = None if self.request.text_withheld else self.prompt.pieces
-        self._emit(Request(SEQ, len(self.prompt.ids), self.request.max_new_tokens, pieces), t=0.0)
-        for note in (*self.prompt.notes, *self.backend.notes):
-            self._emit(Note(note))
 
     def _generate(self) -> EndReason:
         self.timer.tie()

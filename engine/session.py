@@ -10,13 +10,12 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 
 from engine import ceilings, offers
 from engine.activity import Activity
@@ -25,6 +24,7 @@ from engine.catalog import Catalog, Entry
 from engine.failures import device_is_lost, sentence
 from engine.header import Setting, make_header
 from engine.machine import Machine
+from engine.model import Model, Opener
 from engine.prompts import check_request, prepare
 from engine.remembered import Remembered, cache_folder
 from engine.runner import SEQ, Runner, warm_up
@@ -32,7 +32,6 @@ from engine.sampling import Sampler as TokenSampler
 from engine.text import StreamDecoder
 from engine.timing import timer_for
 from sim.costs import weight_bytes
-from sim.specs import ModelSpec
 from telemetry.events import End, EndReason, Meta, Note, Peak
 from telemetry.protocol import Message, PrecisionOffer, Progress, RunRequest, State, WorkerState
 from telemetry.recorder import Recorder
@@ -44,51 +43,6 @@ PROGRESS_S = 0.2  # at most so often
 BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 5.0}  # weights' own sizes to measure reading at
 
 Report = Callable[[Message], object]
-ProgressReport = Callable[[str, float | None], None]
-
-
-class Model(Protocol):
-    """What a session needs of an open model; ``engine.load.LoadedModel`` is one."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def revision(self) -> str | None: ...
-    @property
-    def spec(self) -> ModelSpec: ...
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-    @property
-    def chat_template(self) -> str | None: ...
-    @property
-    def bos_token(self) -> str | None: ...
-    @property
-    def eos_token(self) -> str | None: ...
-    @property
-    def bos_id(self) -> int | None: ...
-    @property
-    def eos_ids(self) -> frozenset[int]: ...
-    @property
-    def special_ids(self) -> frozenset[int]: ...
-    @property
-    def size_bytes(self) -> int | None: ...
-
-    def precisions(self, device: torch.device) -> Sequence[offers.Support]: ...
-
-    def close(self) -> None: ...
-
-    def build(
-        self,
-        precision: str,
-        device: torch.device,
-        capacity_tokens: int,
-        *,
-        cuda_graph: bool = True,
-        progress: ProgressReport | None = None,
-    ) -> Backend: ...
-
-
-Opener = Callable[[str, ProgressReport], Model]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +110,9 @@ class Session:
 
     def unload(self) -> None:
         """Let go of the model and everything built from it."""
-        if self._model is not None:
-            self._model.close()
+        if self._model is None:
+            return
+        self._model.close()
         self._entry = self._model = self._built = None
         self._offers, self._default = (), None
         self._free()
@@ -194,7 +149,6 @@ class Session:
         if timed is None:
             self.tell("measuring")
             timed = offers.time_all(supports, self._build_to_time)
-            self._built = None
             remembered.store(conditions, offers.to_facts(timed))
         self._offers, self._default = offers.judge(supports, timed)
 
@@ -216,8 +170,7 @@ class Session:
         if built is not None and (built.precision, built.cuda_graph) == (precision, graph):
             return built
         del built
-        self._built = None
-        self._free()
+        self._let_go()
         self.tell("loading")
         self.activity.begin("loading")
         backend, build_s = self._timed_build(precision, graph)
@@ -299,6 +252,7 @@ class Session:
         self._runs_since_build += 1
         reason: EndReason = "error"
         message: str | None = None
+        runner.announce()  # the request comes first, whatever the sampler has to say
         sampler.start()
         try:
             reason = runner.run()
@@ -324,8 +278,7 @@ class Session:
         """After a failure: give memory back, so that the next run builds anew; a dead device needs a new process."""
         self.broken = device_is_lost(error)
         if not self.broken:
-            self._built = None
-            self._free()
+            self._let_go()
 
     def _setting(self, built: Built) -> Setting:
         model = self._ready_model()
@@ -351,8 +304,7 @@ class Session:
         return opened
 
     def _build_to_time(self, precision: str) -> Backend:
-        self._built = None
-        self._free()
+        self._let_go()
         self._progress(f"Timing {precision}", None)
         self.activity.begin("measuring")
         return self._timed_build(precision, self.machine.device.type == "cuda")[0]
@@ -379,6 +331,11 @@ class Session:
         if share is None or now - self._progress_told > PROGRESS_S:
             self._progress_told = now
             self.report(Progress(doing, share))
+
+    def _let_go(self) -> None:
+        if self._built is not None:
+            self._built = None
+            self._free()
 
     def _free(self) -> None:
         gc.collect()

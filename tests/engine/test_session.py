@@ -1,0 +1,191 @@
+"""The engine between runs: loading once, letting go before the next, failing in a sentence and going on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.catalog import Catalog, collect
+from engine.session import Session
+from telemetry.events import KINDS
+from telemetry.protocol import Message, RunRequest, State
+from tests.engine.fakes import MACHINE, QUICK, ScriptedBackend, ScriptedModel, gguf_at, ids_of
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
+HELLO = RunRequest(prompt="Hi", max_new_tokens=5)
+
+
+class Desk:
+    """A session over scripted models, with everything it says and how often it opened what."""
+
+    def __init__(self, tmp_path: Path, cache: Path, **models: Callable[[], ScriptedModel]) -> None:
+        self.opened: list[str] = []
+        self.alive: list[ScriptedModel] = []
+        self.said: list[Message] = []
+        self.models = models or {"toy": ScriptedModel}
+        self.session = Session(self._catalog(tmp_path), MACHINE, self._open, self.said.append, folder=cache, plan=QUICK)
+
+    def _catalog(self, tmp_path: Path) -> Catalog:
+        return collect([str(gguf_at(tmp_path / f"{name}.gguf")) for name in self.models], environment={})
+
+    def _open(self, location: str, progress: Any) -> ScriptedModel:
+        assert all(m.closed for m in self.alive), "the model before was still held"
+        self.opened.append(Path(location).stem)
+        model = self.models[Path(location).stem]()
+        self.alive.append(model)
+        return model
+
+    def run(self, request: RunRequest = HELLO, **options: Any) -> list[dict[str, Any]]:
+        lines: list[str] = []
+        self.session.ready_for(request)
+        self.session.run("r1", request, lines.append, **options)
+        return [json.loads(line) for line in lines]
+
+    @property
+    def states(self) -> list[str]:
+        return [m.state for m in self.said if isinstance(m, State)]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Measured by the first test that needs it."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, cache: Path) -> Desk:
+    return Desk(tmp_path, cache)
+
+
+def text_of(lines: list[dict[str, Any]]) -> str:
+    return "".join(e["text"] for e in lines if e.get("k") == "token")
+
+
+def test_loading_measures_once_and_becomes_ready(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, tmp_path)
+    desk.session.load()
+    assert desk.states[0] == "loading" and desk.states[-1] == "ready"
+    assert "measuring" in desk.states
+    ready = desk.said[-1]
+    assert isinstance(ready, State)
+    assert [(p.precision, p.offered) for p in ready.precisions][-1] == ("int4", False)
+    assert ready.precisions[-1].reason == "There is no 4-bit product here."
+    assert ready.default_precision == ready.precision
+    again = Desk(tmp_path, tmp_path)
+    again.session.load()
+    assert "measuring" not in again.states
+
+
+def test_a_model_is_opened_and_built_once_for_the_same_settings(desk: Desk) -> None:
+    desk.session.load(precision="fp32")
+    built = desk.alive[0].built
+    before = len(built)
+    for _ in range(5):
+        desk.run(RunRequest(prompt="Hi", precision="fp32", temperature=1.0, max_new_tokens=2))
+    assert (desk.opened, len(built)) == (["toy"], before)
+
+
+def test_switching_models_lets_go_of_the_old_one_first(tmp_path: Path, cache: Path) -> None:
+    desk = Desk(tmp_path, cache, one=ScriptedModel, two=ScriptedModel)
+    desk.session.load("one")
+    for name in ("two", "one", "one"):
+        desk.run(RunRequest(model=name, prompt="Hi", max_new_tokens=2))
+    assert desk.opened == ["one", "two", "one"]
+    assert [m.closed for m in desk.alive] == [True, True, False]
+
+
+def test_a_runs_header_holds_what_it_stood_on(desk: Desk) -> None:
+    desk.session.load(precision="fp32")
+    header = desk.run(title="A first look")[0]
+    assert header["model"]["title"] == "A first look"
+    assert header["model"]["spec"]["n_kv_heads"] == 2
+    assert header["kv_capacity_tokens"] == 512
+    assert header["ceilings"]["prefill_compute"]["label"].startswith("measured here, fp32")
+    assert header["devices"][0]["kind"] == "cpu"
+    assert {s["metric"] for s in header["sensors"]} >= {"cpu_busy", "memory_used_bytes"}
+    assert header["created"].endswith("+00:00")
+
+
+def test_load_and_warm_up_stand_apart_and_only_the_first_run_is_cold(desk: Desk) -> None:
+    desk.session.load(precision="fp32")
+    first, second = desk.run(), desk.run()
+    assert (first[0]["engine"]["cold"], second[0]["engine"]["cold"]) == (True, False)
+    assert first[0]["load_s"] > 0 and first[0]["warmup_s"] > 0
+    warm_up = desk.alive[0].alive[0].calls[:3]
+    assert [c[0] for c in warm_up] == ["prefill", "decode", "decode"]
+    assert first[1]["t"] == 0 and first[1]["k"] == "request"
+    assert "cold" not in {k for line in first[1:] for k in line}
+
+
+def test_what_a_run_reached_raises_a_ceiling_that_was_too_low(desk: Desk) -> None:
+    desk.session.load(precision="fp32")
+    header, *events = desk.run()
+    late = [e["fields"]["ceilings"] for e in events if e["k"] == "meta"]
+    reached = max(
+        sum(s["bytes"].values()) / (s["t1"] - s["t0"]) for s in events if s["k"] == "step" and s["t1"] > s["t0"]
+    )
+    memory = (late[-1] if late else header["ceilings"])["memory"]
+    assert memory is None or memory["value"] <= max(reached, header["ceilings"]["memory"]["value"])
+
+
+@pytest.mark.parametrize("fails_after", [0, 5])
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RuntimeError("kernel failed\nat line 3"), "The run failed: kernel failed"),
+        (MemoryError(), "The memory ran out"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 1 bytes"), "The memory ran out"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "The memory ran out"),
+        (ValueError("This is refused."), "This is refused."),
+    ],
+)
+def test_a_failing_run_ends_in_a_sentence_keeps_its_text_and_the_next_works(
+    desk: Desk, fails_after: int, error: BaseException, says: str
+) -> None:
+    desk.session.load(precision="fp32")
+    model = desk.alive[0]
+    sound = model.alive[0]
+    broken = ScriptedBackend(ids_of("Hello world"), fails_after=fails_after, error=error)
+    desk.session._built = type(desk.session._built)(broken, "fp32", False, 0.0, 0.0)  # type: ignore[call-arg]
+    lines = desk.run(RunRequest(prompt="Hi", precision="fp32", max_new_tokens=50))
+    assert text_of(lines) == "Hello"[:fails_after]
+    ends = [e for e in lines if e.get("k") == "end"]
+    assert [(e["seq"], e["reason"]) for e in ends] == [(0, "error"), (None, "error")]
+    assert all(e["message"].startswith(says) and "\n" not in e["message"] for e in ends)
+    assert lines[-1] == ends[-1]
+    assert {e["k"] for e in lines[1:]} <= set(KINDS)
+    assert not desk.session.broken
+    assert text_of(desk.run()) == "Hello"
+    assert sound is not model.alive[0]
+
+
+def test_a_lost_device_is_said_to_be_lost(desk: Desk) -> None:
+    desk.session.load(precision="fp32")
+    error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    broken = ScriptedBackend(ids_of("Hello"), fails_after=1, error=error)
+    desk.session._built = type(desk.session._built)(broken, "fp32", False, 0.0, 0.0)  # type: ignore[call-arg]
+    assert desk.run(RunRequest(prompt="Hi", precision="fp32"))[-1]["reason"] == "error"
+    assert desk.session.broken
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (RunRequest(prompt="  "), "prompt is empty"),
+        (RunRequest(prompt="Hi", model="another"), "no model of that name"),
+        (RunRequest(prompt="Hi", precision="int4"), "int4 is not offered here. There is no 4-bit product here."),
+        (RunRequest(prompt="Hi", precision="fp8"), "no precision fp8"),
+        (RunRequest(prompt_tokens=600), "holds 512"),
+        (RunRequest(prompt="Hi", temperature=-1), "temperature"),
+    ],
+)
+def test_what_cannot_run_is_refused_and_writes_no_line(desk: Desk, request_: RunRequest, says: str) -> None:
+    desk.session.load(precision="fp32")
+    with pytest.raises((ValueError, LookupError), match=says):
+        desk.run(request_)
+    assert text_of(desk.run()) == "Hello"
