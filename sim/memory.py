@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
+from sim.checks import MOST_SEQUENCES, check_count
 from sim.costs import kv_cache_bytes
 from sim.formats import WeightFormat
 from sim.shape import ceil_share
@@ -69,7 +70,7 @@ def memory_needed(
     ``chunk_tokens``: new tokens in the largest pass, whose widest product in 16 bit is the activations' share.
     Raises ValueError with one sentence for counts that are no whole numbers from 1 on.
     """
-    check_count("The batch", batch)
+    check_count("The batch", batch, MOST_SEQUENCES)
     check_count("The context", context_tokens)
     check_count("A chunk", chunk_tokens)
     if not (isfinite(kv_bytes_per_element) and 0 < kv_bytes_per_element <= 8):
@@ -113,11 +114,3 @@ def kv_tokens_that_fit(
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def check_count(what: str, count: object, most: int = 10**9) -> int:
-    """``count`` if it is a whole number from 1 to ``most``. Raises ValueError with one sentence otherwise."""
-    whole = isinstance(count, int) and not isinstance(count, bool)
-    if not whole or not 1 <= count <= most:  # type: ignore[operator]
-        raise ValueError(f"{what} must be a whole number from 1 to {most:,}, not {count!r}.")
-    return count  # type: ignore[return-value]
