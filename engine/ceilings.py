@@ -23,11 +23,13 @@ from torch import Tensor
 from engine.machine import Machine
 from engine.remembered import Remembered
 from engine.timing import synchronize
+from sim.costs import weight_bytes
 from sim.hardware import find
 from sim.roofline import choose_ceilings
 from sim.specs import ModelSpec
 from telemetry.events import Ceilings, Device, Peak
 
+OWN_BITS = (32.0, 16.0, 8.5, 5.0)  # fp32, bf16, int8 and int4 with their scales
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 Kernel = Callable[[], object]
@@ -54,12 +56,15 @@ class Plan:
     dram_budget_s: float = 2.5
     own_size_budget_s: float = 0.4
 
-    @classmethod
-    def for_device(cls, device: torch.device, own_bytes: Sequence[int] = ()) -> Plan:
-        reads = (1 << 30, *sorted({size for size in own_bytes if size < 1 << 30}, reverse=True))
-        if device.type == "cpu":
-            return cls(read_bytes=reads)
-        return cls(read_bytes=reads, squares=(8192, 4096), rows=4096)
+
+def full_plan(device: torch.device, spec: ModelSpec) -> Plan:
+    """The measurement for a model on a device: 1 GiB, and the model's own weights at each precision's size."""
+    weights = [weight_bytes(spec, bits) for bits in OWN_BITS]
+    own = {w.layers + w.head + w.norms for w in weights}
+    reads = (1 << 30, *sorted((size for size in own if size < 1 << 30), reverse=True))
+    if device.type == "cpu":
+        return Plan(read_bytes=reads)
+    return Plan(read_bytes=reads, squares=(8192, 4096), rows=4096)
 
 
 def own_shapes(spec: ModelSpec) -> tuple[Shape, ...]:
@@ -135,12 +140,12 @@ def measured(
 
     ``announce`` is called only when there is something to measure.
     """
-    remembered, conditions = Remembered(folder, "ceilings"), _conditions(machine, shapes, plan)
-    peaks = _peaks(remembered.load(conditions))
+    remembered, under = Remembered(folder, "ceilings"), conditions(machine, shapes, plan)
+    peaks = _peaks(remembered.load(under))
     if peaks is None:
         announce()
         peaks = measure(machine.device, shapes, plan)
-        remembered.store(conditions, [asdict(p) for p in peaks])
+        remembered.store(under, [asdict(p) for p in peaks])
     return peaks
 
 
@@ -152,7 +157,8 @@ def _peaks(facts: Any) -> tuple[Peak, ...] | None:
     return peaks if all(isinstance(p.value, int | float) and p.value > 0 for p in peaks) else None
 
 
-def _conditions(machine: Machine, shapes: Sequence[Shape], plan: Plan) -> dict[str, Any]:
+def conditions(machine: Machine, shapes: Sequence[Shape], plan: Plan) -> dict[str, Any]:
+    """What measured peaks depend on."""
     return {
         "device": machine.name,
         "torch": torch.__version__,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -130,6 +130,18 @@ def _slower(precision: str, own: Timed, timed: Mapping[str, Timed | str]) -> str
 
 def _faster_somewhere(own: Timed, rival: Timed) -> bool:
     return own.prefill_tok_s > rival.prefill_tok_s or own.decode_tok_s > rival.decode_tok_s
+
+
+def conditions(
+    model: tuple[str, str | None, int | None], device: tuple[str, int], supports: Sequence[Support]
+) -> dict[str, Any]:
+    """What timings depend on. ``model``: name, revision, size in bytes. ``device``: name, threads."""
+    return {
+        "model": list(model),
+        "device": list(device),
+        "torch": torch.__version__,
+        "precisions": [[s.precision, s.available] for s in supports],
+    }
 
 
 def to_facts(timed: Mapping[str, Timed | str]) -> dict[str, object]:

@@ -31,7 +31,6 @@ from engine.runner import SEQ, Runner, warm_up
 from engine.sampling import Sampler as TokenSampler
 from engine.text import StreamDecoder
 from engine.timing import timer_for
-from sim.costs import weight_bytes
 from telemetry.events import End, EndReason, Meta, Note, Peak
 from telemetry.protocol import Message, PrecisionOffer, Progress, RunRequest, State, WorkerState
 from telemetry.recorder import Recorder
@@ -40,7 +39,6 @@ from telemetry.sensors import open_sensors
 
 DEFAULT_CONTEXT_TOKENS = 8192
 PROGRESS_S = 0.2  # at most so often
-BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 5.0}  # weights' own sizes to measure reading at
 
 Report = Callable[[Message], object]
 
@@ -119,19 +117,15 @@ class Session:
 
     def measure_ceilings(self) -> None:
         """The device's peaks: published ones, and ones measured here (from disk when known)."""
-        model, plan = self._ready_model(), self.plan
-        shapes = ceilings.own_shapes(model.spec)
-        if plan is None:
-            sizes = [weight_bytes(model.spec, bits) for bits in BITS.values()]
-            own = [w.layers + w.head + w.norms for w in sizes]
-            plan = ceilings.Plan.for_device(self.machine.device, own)
+        spec = self._ready_model().spec
+        plan = self.plan or ceilings.full_plan(self.machine.device, spec)
         self.activity.begin("measuring")
 
         def announce() -> None:
             self.tell("measuring")
             self._progress("Measuring what this machine can do at best", None)
 
-        measured = ceilings.measured(self.machine, shapes, plan, self.folder, announce)
+        measured = ceilings.measured(self.machine, ceilings.own_shapes(spec), plan, self.folder, announce)
         self._peaks = (*ceilings.published(self.machine), *measured)
 
     def measure_offers(self) -> None:
@@ -139,12 +133,9 @@ class Session:
         model, device = self._ready_model(), self.machine.device
         supports = model.precisions(device)
         remembered = Remembered(self.folder, "precisions")
-        conditions = {
-            "model": [model.name, model.revision, model.size_bytes],
-            "device": [self.machine.name, self.machine.threads],
-            "torch": torch.__version__,
-            "precisions": [[s.precision, s.reason] for s in supports],
-        }
+        conditions = offers.conditions(
+            (model.name, model.revision, model.size_bytes), (self.machine.name, self.machine.threads), supports
+        )
         timed = offers.from_facts(remembered.load(conditions))
         if timed is None:
             self.tell("measuring")

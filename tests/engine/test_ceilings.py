@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.ceilings import Plan, Rates, best_time, choose, measure, measured, own_shapes, published, raised
+from engine.ceilings import Rates, best_time, choose, full_plan, measure, measured, own_shapes, published, raised
 from telemetry.events import Ceilings, Device, Peak
 from tests.engine.fakes import MACHINE, QUICK, SPEC
 
@@ -28,8 +28,13 @@ def test_measuring_gives_one_peak_for_each_dtype_and_working_set() -> None:
 
 
 def test_the_full_plan_reads_a_gibibyte_and_the_models_own_smaller_sizes() -> None:
-    plan = Plan.for_device(CPU, (538 << 20, 98 << 20, 16 << 30))
-    assert plan.read_bytes == (1 << 30, 538 << 20, 98 << 20)
+    spec = replace(SPEC, n_layers=30, hidden=576, n_heads=9, n_kv_heads=3, head_dim=64, intermediate=1536, vocab=49152)
+    plan = full_plan(CPU, spec)
+    assert plan.read_bytes[0] == 1 << 30
+    assert plan.read_bytes[1] == 134_515_008 * 4  # SmolLM2-135M's published parameter count, in fp32
+    assert list(plan.read_bytes) == sorted(plan.read_bytes, reverse=True)
+    huge = replace(SPEC, n_layers=80, hidden=8192, n_heads=64, head_dim=128, intermediate=28672)
+    assert full_plan(CPU, huge).read_bytes == (1 << 30,)
     assert plan.compute_budget_s + plan.dram_budget_s + 4 * plan.own_size_budget_s < 10
 
 
