@@ -40,8 +40,8 @@ class DenseRows:
     """A table of numbers (V, H) in the type that it came in."""
 
     def __init__(self, table: torch.Tensor) -> None:
-        self._table = table
+        self.table = table
         self.row_bytes = table.shape[1] * table.element_size()
 
     def rows(self, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        return self._table[ids].to(dtype)
+        return self.table[ids].to(dtype)

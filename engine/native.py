@@ -15,7 +15,8 @@ import torch
 
 from engine.backend import StepKind, check_fits
 from engine.blocks import Int4Groups
-from engine.embedding import RowTable
+from engine.cuda_graph import GraphedDecode, StaticStep
+from engine.embedding import DenseRows, RowTable
 from engine.families import DecoderConfig
 from engine.forward import Decoder, KvCache, Layer, Projections
 from engine.kernels import KernelSet, Linear
@@ -41,9 +42,15 @@ class NativeBackend:
         precision: str,
         device: torch.device,
         capacity_tokens: int,
+        *,
         options: Mapping[str, Any],
         notes: Sequence[str] = (),
+        cuda_graph: bool | None = None,
     ) -> None:
+        """``cuda_graph``: None decodes by the dynamic path; else by static shapes, captured (CUDA only) or not.
+
+        Static shapes need an ``embedding`` of numbers on the device.
+        """
         self.spec = decoder.config.spec
         self.device, self.precision, self.capacity_tokens = device, precision, capacity_tokens
         self.prefill_chunk = PREFILL_CHUNK_CPU if device.type == "cpu" else PREFILL_CHUNK_CUDA
@@ -54,6 +61,11 @@ class NativeBackend:
         self.notes = tuple(notes)
         self._decoder, self._embedding = decoder, embedding
         self._cache = KvCache(decoder.config, capacity_tokens, decoder.dtype, device)
+        self._static_decode: GraphedDecode | None = None
+        if cuda_graph is not None and isinstance(embedding, DenseRows):
+            with torch.inference_mode():
+                step = StaticStep(decoder, self._cache, embedding.table)
+                self._static_decode = GraphedDecode(step, capacity_tokens, captured=cuda_graph)
 
     def weight_bytes(self, kind: StepKind) -> WeightBytes:
         layers = self._decoder.layers
@@ -80,11 +92,13 @@ class NativeBackend:
     @torch.inference_mode()
     def decode(self, token: int, position: int) -> torch.Tensor:
         check_fits(position, 1, self.capacity_tokens)
+        if self._static_decode is not None:
+            return self._static_decode(token, position)
         return self._decoder.decode(self._embed(torch.tensor([token])), position, self._cache)
 
     def close(self) -> None:
         """See ``Backend.close``: whoever still holds this object no longer holds its memory."""
-        del self._decoder, self._embedding, self._cache
+        del self._decoder, self._embedding, self._cache, self._static_decode
 
     def _embed(self, ids: torch.Tensor) -> torch.Tensor:
         return self._embedding.rows(ids, torch.float32).to(self.device)
@@ -118,6 +132,12 @@ class Assembly:
         )
         progress(f"Packing the weights for {self.precision}", 1.0)
         return Decoder(self.config, layers, self._norm("model.norm"), head, rope, self.dtype)
+
+    def embedding(self) -> RowTable:
+        """On a CPU the source's own rows; on a device numbers, because a captured step looks them up there."""
+        if self.device.type == "cpu":
+            return self.source.rows("model.embed_tokens.weight")
+        return DenseRows(self._dense(("model.embed_tokens",), self.dtype))
 
     def _layer(self, prefix: str) -> Layer:
         quantised = self.precision in ("int8", "int4")
