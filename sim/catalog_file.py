@@ -95,7 +95,8 @@ def parse_catalog(text: str, name: str) -> OwnCatalog:
 def device_from_fields(fields: Mapping[str, object]) -> HardwareSpec:
     """A device from a form or a row; numbers or their text, by the columns of hardware.csv.
 
-    Needed: name, memory_GiB, bandwidth_GBps and one compute rate. Raises ValueError with one sentence.
+    Needed: name, memory_GiB and bandwidth_GBps; without a compute rate no prefill can be timed.
+    Raises ValueError with one sentence.
     """
     row = {"name": _name(fields), **_words(fields, _DEVICE_WORDS), **_OWN}
     for column, (unit, needed, most) in _DEVICE_RATES.items():
@@ -103,8 +104,6 @@ def device_from_fields(fields: Mapping[str, object]) -> HardwareSpec:
         if number is None and needed:
             raise ValueError(f"{row['name']} needs {column}, in {unit}.")
         row[column] = "" if number is None else repr(check_rate(f"{column} of {row['name']}", number, unit, most))
-    if not any(row[column] for column in _DEVICE_RATES if column.endswith(("TFLOPS", "TOPS"))):
-        raise ValueError(f"{row['name']} needs a compute rate, such as fp16_dense_TFLOPS.")
     if row["kind"] not in {"gpu", "cpu", "tpu", "apu"}:
         raise ValueError(f"{row['name']} must be a gpu, cpu, tpu or apu, not {row['kind']!r}.")
     row["year"] = row["year"] if row["year"].isdecimal() else ""
@@ -155,7 +154,9 @@ def _of_csv(text: str) -> OwnCatalog:
         return OwnCatalog(devices=_rows(list(reader), device_from_fields, "device"))
     if {"name", "n_layers", "hidden"} <= columns:
         return OwnCatalog(models=_rows(list(reader), model_from_fields, "model"))
-    raise ValueError("A CSV catalog begins with its columns: name, memory_GiB, bandwidth_GBps … or name, n_layers, …")
+    raise ValueError(
+        "A CSV catalog begins with its columns: name, memory_GiB, bandwidth_GBps, or name, n_layers, hidden."
+    )
 
 
 def _rows(rows: object, make: Callable[[Mapping[str, object]], S], what: str) -> tuple[S, ...]:

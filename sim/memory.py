@@ -1,8 +1,9 @@
 """Does it fit? Weights, KV cache and the activations of a step, against what a device has, in bytes.
 
 Sizes are said in GiB (2^30), the unit of nvidia-smi; a "24 GB" card has 24 GiB, 25.77e9 bytes, and bandwidths stay in
-GB (1e9). An engine takes some more for itself: a CUDA context is about 0.5 GiB, and servers leave a tenth free. That is
-not added here, so "fits" with less than about 1 GiB to spare means: try.
+GB (1e9). Drivers report up to 7 % less than the name says (ECC, reserved), and an engine takes some for itself: a CUDA
+context is about 0.5 GiB, servers leave a tenth free. Neither is taken off here, so "fits" with a tenth or less to spare
+means: try.
 """
 
 from __future__ import annotations

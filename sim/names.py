@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 NEAREST = 5
+LONGEST = 60  # of a typed name, to show and to compare
 _VENDOR = re.compile(r"^(meta|nvidia|geforce|amd|radeon|intel|google)(?=[a-z0-9])")
 _VARIANT = re.compile(r"[-_ ](hf|chat|instruct|it|base)(?=[-_ ]|$)")
 _VERSION = re.compile(r"[-_ ]v\d+(\.\d+)?$")
@@ -32,9 +33,13 @@ def resolve(wanted: str, names: Iterable[str], what: str) -> str:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise LookupError(f"{wanted!r} could be any of: {', '.join(matches[: NEAREST + 3])}.")
-    nearest = sorted(candidates, key=lambda n: -SequenceMatcher(None, typed, fold(n)).ratio())[:NEAREST]
-    raise LookupError(f"No {what} is called {wanted!r}; the nearest names are: {', '.join(nearest)}.")
+            raise LookupError(f"{_shown(wanted)} could be any of: {', '.join(matches[: NEAREST + 3])}.")
+    nearest = sorted(candidates, key=lambda n: -SequenceMatcher(None, typed[:LONGEST], fold(n)).ratio())[:NEAREST]
+    raise LookupError(f"No {what} is called {_shown(wanted)}; the nearest names are: {', '.join(nearest)}.")
+
+
+def _shown(typed: str) -> str:
+    return repr(typed if len(typed) <= LONGEST else typed[:LONGEST] + "...")
 
 
 def plain(name: str) -> str:
