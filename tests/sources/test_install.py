@@ -175,12 +175,11 @@ def test_two_servers_do_not_install_at_once(make: MakeInstaller, tmp_path: Path)
         f"import os, time\nopen({str(log)!r}, 'a').write('x')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)"
     )
     first, second = make(script), make(script)
-    started, waiting = threading.Event(), threading.Event()
-    first.on_change = lambda status: None
+    waiting, never = threading.Event(), threading.Event()
     first.start()
     second.on_change = lambda status: waiting.set() if status.doing.startswith("Another copy") else None
-    while not log.exists():
-        started.wait(0.01)
+    while not (log.exists() and log.read_text()):
+        never.wait(0.01)
     second.start()
     assert waiting.wait(20)
     assert log.read_text() == "x"
