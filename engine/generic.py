@@ -7,6 +7,7 @@ family, which its note says. Precisions are fp32 and bf16: the model's own layer
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ class GenericBackend:
         self.notes: tuple[str, ...] = (_NOTE,)
         self._model = model
         self._cache = StaticCache(config=model.config, max_cache_len=capacity_tokens)
+        # transformers 5 renames the argument model by model.
+        renamed = "cache" in inspect.signature(model.forward).parameters
+        self._cache_argument = {"cache" if renamed else "past_key_values": self._cache}
         self._length = 0
 
     def weight_bytes(self, kind: StepKind) -> WeightBytes:
@@ -71,7 +75,7 @@ class GenericBackend:
 
     def close(self) -> None:
         """See ``Backend.close``."""
-        del self._model, self._cache
+        del self._model, self._cache, self._cache_argument
 
     @torch.inference_mode()
     def _step(self, ids: torch.Tensor, position: int) -> torch.Tensor:
@@ -80,7 +84,7 @@ class GenericBackend:
             self.reset()
         if position != self._length:
             raise ValueError(f"The generic path is at position {self._length} and cannot go on at {position}.")
-        logits: torch.Tensor = self._model(ids[None], past_key_values=self._cache, logits_to_keep=1).logits
+        logits: torch.Tensor = self._model(ids[None], **self._cache_argument, logits_to_keep=1).logits
         self._length += ids.numel()
         return logits[0, -1].float()
 
