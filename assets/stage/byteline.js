@@ -36,9 +36,8 @@ export class ByteLine {
 
   /** @param {any} state @param {any} view */
   update(state, view) {
-    if (this.version !== view.fold.version || this.fold !== view.fold) {
-      this.version = view.fold.version;
-      this.fold = view.fold;
+    if (this.summary !== view.summary) { // made anew when the run has grown, at a pace
+      this.summary = view.summary;
       this.#draw(passes(view.fold));
     }
     for (const [phase, row] of Object.entries(this.rows)) row.el.dataset.role = state.phase === phase || state.phase === "done" ? "active" : "ghost";

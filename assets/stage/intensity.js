@@ -30,8 +30,8 @@ export class IntensityScale {
     const { prefill_compute: compute, memory } = view.fold.header?.ceilings ?? {};
     const ridge = compute && memory ? compute.value / memory.value : null;
     this.ridge.style.left = ridge ? place(ridge) : "-99px";
-    this.ridgeText.style.left = ridge ? place(ridge) : "0";
-    setText(this.ridgeText, ridge ? `ridge ${digits(ridge, 2)}` : `ridge ${DASH}: a ceiling of this machine is not known`);
+    this.ridgeText.style.left = ridge ? place(ridge) : "50%";
+    setText(this.ridgeText, ridge ? `ridge ${digits(ridge, 2)}` : `ridge ${DASH} (a limit of this machine is not known)`);
     for (const [phase, { el, text }] of Object.entries(this.marks)) {
       const running = state.phase === phase && state.step?.held ? state.step.intensity : null;
       const value = running ?? view.averages[phase].intensity;

@@ -33,7 +33,7 @@ export class PromptGrid {
   #say(state, view) {
     const { total, lit, inFlight } = state.prompt;
     const perSquare = this.perSquare > 1 ? `, ${this.perSquare} a square` : "";
-    const progress = inFlight ? `reading ${inFlight.to - inFlight.from} at once` : lit ? `${lit.toLocaleString("en-GB")} read` : "not read yet";
+    const progress = inFlight ? `reading ${(inFlight.to - inFlight.from).toLocaleString("en-GB")} at once` : lit ? `${lit.toLocaleString("en-GB")} read` : "not read yet";
     setText(this.caption, total === null ? `Prompt: ${DASH} tokens` : `Prompt: ${count(total, "token")}, ${progress}${perSquare}`);
     if (this.labelled !== progress) {
       this.labelled = progress;

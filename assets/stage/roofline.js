@@ -15,7 +15,7 @@ export class Roofline {
     this.overlay = s("svg", { class: "roof-overlay", "aria-hidden": "true" });
     this.why = h("p", { class: "panel-empty" });
     this.el = h("div", { class: "roofline panel", tabindex: "0", "data-tip": "derived: model arithmetic ÷ measured time, under the ceilings of this run. Left of the ridge memory is the limit, right of it compute." },
-      h("p", { class: "panel-title" }, "Roofline"), h("div", { class: "roof-face" }, this.plot, this.overlay), this.why);
+      h("p", { class: "panel-title" }, "Roofline"), this.face = h("div", { class: "roof-face" }, this.plot, this.overlay), this.why);
   }
 
   layout(theme, plotly) {
@@ -27,6 +27,7 @@ export class Roofline {
   update(state, view) {
     const { prefill_compute: prefill, decode_compute: decode, memory } = view.fold.header?.ceilings ?? {};
     const compute = prefill ?? decode;
+    this.face.hidden = !compute || !memory;
     setText(this.why, compute && memory ? "" : "The roof cannot be drawn: a ceiling of this machine is not known.");
     if (!compute || !memory || !this.plotly) return;
     this.#drawRoof([...new Set([prefill, decode].filter(Boolean).map((peak) => peak.value))], memory.value);

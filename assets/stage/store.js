@@ -10,6 +10,7 @@ import { Fold } from "./fold.js";
 import { cleanEvent, headerProblem, parseLine } from "./wire.js";
 
 const KEPT_STORES = 8;
+const LINES_NAMED = 5; // of those that cannot be read; the others are counted
 const RETRY_FIRST_S = 0.25;
 const RETRY_MOST_S = 4;
 const CLOSED_NO_SUCH_RUN = 4404;
@@ -47,6 +48,7 @@ export class RunStore {
     /** @type {string[]} */ this.readerNotes = [];
     this.next = 0; // the ordinal of the first event that has not come yet
     this.nLines = 0;
+    this.nUnread = 0;
     this.session = {}; // what a stage wants to find again after a remount
   }
 
@@ -57,7 +59,8 @@ export class RunStore {
       if (!response.ok) return this.#fail(response.status === 404 ? "This recording is not here any more." : `The recording could not be fetched (status ${response.status}).`);
       await this.#readLines(response.body.pipeThrough(new TextDecoderStream()).getReader());
     } catch {
-      return this.#fail("The recording could not be fetched: the server does not answer.");
+      if (!this.fold.header) return this.#fail("The recording could not be fetched: the server does not answer.");
+      this.readerNotes.push("The connection broke while the recording was fetched.");
     }
     this.#finish();
   }
@@ -116,7 +119,7 @@ export class RunStore {
     if (payload?.format !== undefined && payload.k === undefined) return;
     const event = cleanEvent(payload);
     if (event === undefined) {
-      if (!torn) this.readerNotes.push(`Line ${this.nLines} could not be read.`);
+      if (!torn && (this.nUnread += 1) <= LINES_NAMED) this.readerNotes.push(`Line ${this.nLines} could not be read.`);
       return;
     }
     const n = payload.n;
@@ -135,6 +138,7 @@ export class RunStore {
   #finish() {
     if (this.state === "failed") return;
     if (!this.fold.header) return this.#fail("The trace is empty.");
+    if (this.nUnread > LINES_NAMED) this.readerNotes.push(`${this.nUnread - LINES_NAMED} more lines could not be read.`);
     if (!this.fold.end) this.readerNotes.push("The recording ends early; everything up to there is shown.");
     this.state = "complete";
     this.fold.version += 1;

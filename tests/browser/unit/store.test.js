@@ -77,6 +77,23 @@ test("foreign, newer and empty files end in one sentence", async () => {
   }
 });
 
+test("a long list of damaged lines is counted, not told line by line", async () => {
+  const store = await fetched([...lines().slice(0, 9), ...Array(50).fill("{broken"), ...lines().slice(9)].join("\n"));
+  equal(store.readerNotes.length, 6);
+  ok(store.readerNotes[5].startsWith("45 more lines"), store.readerNotes[5]);
+});
+
+test("a connection that breaks while a recording is fetched keeps what came", async () => {
+  const store = new RunStore("a");
+  const body = new ReadableStream({
+    start(controller) { controller.enqueue(new TextEncoder().encode(lines().slice(0, 5).join("\n") + "\n")); },
+    pull(controller) { controller.error(new TypeError("network")); },
+  }, { highWaterMark: 0 });
+  await store.fetchRecording(async () => new Response(body));
+  equal([store.state, store.fold.steps.length], ["complete", 2]);
+  ok(store.readerNotes.join().includes("connection broke"), store.readerNotes.join());
+});
+
 test("a recording that is gone says so", async () => {
   const store = await fetched("", 404);
   equal(store.state, "failed");
