@@ -47,12 +47,11 @@ def make_header(
     """The header of a live run that starts now; the only wall-clock reading of a run."""
     backend, devices = setting.backend, _devices(setting)
     weights = backend.weight_bytes("decode")
-    model = {"name": setting.model_name, "revision": setting.revision, "spec": asdict(setting.spec)}
     return Header(
         id=run_id,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         source="live",
-        model=model | ({"title": title} if title else {}),
+        model={"name": setting.model_name, "revision": setting.revision, "spec": asdict(setting.spec)},
         precision=backend.precision,
         devices=devices,
         ceilings=ceilings.choose(
@@ -70,6 +69,7 @@ def make_header(
         load_s=setting.load_s,
         warmup_s=setting.warmup_s,
         text_withheld=request.text_withheld,
+        title=title,
     )
 
 

@@ -9,7 +9,6 @@ with all its limits, and written anew under a name of our own, so every stored f
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import secrets
@@ -100,14 +99,14 @@ class Store:
         """
         trace = read_trace(stream)
         id_ = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
-        header = json.loads(encode_header(trace.header)) | {"title": _shown(shown_name)}
+        header = dataclasses.replace(trace.header, title=_shown(shown_name))
         notes = tuple(Event(0, 0.0, Note(text)) for text in trace.notes)
         path = self.folder / f"{id_}{SUFFIX}"
         part = path.with_suffix(".part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with TraceWriter(part) as writer:
-                writer.write_line(json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+                writer.write_line(encode_header(header))
                 for n, event in enumerate((*notes, *trace.events)):
                     writer.write_line(encode_event(dataclasses.replace(event, n=n)))
             part.replace(path)
@@ -193,10 +192,9 @@ def _read_figures(path: Path, size_bytes: int) -> _Figures | None:
         if n_new is None and size_bytes <= COUNT_LIMIT_BYTES:
             file.seek(0)
             n_new = _count_tokens(file)
-    title = payload.get("title")
     return _Figures(
         header=header,
-        title=title if isinstance(title, str) and title else None,
+        title=header.title if isinstance(header.title, str) and header.title else None,
         n_prompt_tokens=_count(request.n_prompt_tokens) if request else None,
         n_new_tokens=n_new,
         end_reason=end.reason if end else ENDED_EARLY,

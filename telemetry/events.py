@@ -83,6 +83,7 @@ class Header:
     warmup_s: float | None = None
     prediction: Mapping[str, Any] | None = None
     group: str | None = None
+    title: str | None = None  # what a list of recordings calls it
     text_withheld: bool = False  # random weights or private text: tokens are drawn as blocks
     format: str = FORMAT
     version: int = VERSION

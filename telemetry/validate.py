@@ -144,6 +144,7 @@ _HEADER = {
     "prediction": _or_none(_MAPPING),
     "group": _or_none(_TEXT),
     "text_withheld": _FLAG,
+    "title": _or_none(_TEXT),
 }
 _DEVICE = {
     "name": _TEXT,
