@@ -78,7 +78,8 @@ def _both_on_one_machine() -> Claim:
             f"The pair asks for reading a token {asked:,.0f} times faster than writing one. With its weights in its "
             f"memory an H100 can do about {at_best[0]:.0f} times in 16 bit, an RTX 4090 {at_best[1]:.0f}; in total "
             f"reading is the shorter only above {TOKENS_READ / TOKENS_WRITTEN:.0f} times. An 8B at {small.form.bits} "
-            f"bits streamed over PCIe takes {streamed_s * 1e3:.0f} ms a pass, {streamed_s * TOKENS_WRITTEN:.1f} s for the answer."
+            f"bits streamed over PCIe takes {streamed_s * 1e3:.0f} ms a pass, {streamed_s * TOKENS_WRITTEN:.1f} s "
+            "for the answer."
         ),
         verdict=verdict(max(at_best) >= asked, streamed_s <= STORY_READ_S and streamed_s * TOKENS_WRITTEN >= 5),
         condition="both phases wait for one slow thing, such as weights streamed over PCIe or kernel launches.",
