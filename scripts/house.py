@@ -19,7 +19,13 @@ ROOMS = ("app.py", "sim", "telemetry", "engine", "sources", "server", "ui", "ass
 KINDS = {".py", ".js", ".css", ".csv", ".md", ".sh", ".toml", ".txt", ""}
 SAID_HERE = {
     ".streamlit/config.toml": "Streamlit's settings: localhost only, no file watching, no usage statistics; the theme",
+    "assets/catalog/allreduce.csv": "Published all-reduce times by size and number of GPUs",
     "assets/catalog/hardware.csv": "Published peaks of devices, each with its source",
+    "assets/catalog/measured/batching.csv": "Published throughput by batch",
+    "assets/catalog/measured/kernels.csv": "Published times of a layer's matrix products",
+    "assets/catalog/measured/measured.csv": "Published speeds of whole models, with engine, format and reliability",
+    "assets/catalog/measured/speculation.csv": "Published speculative decoding results",
+    "assets/catalog/models.csv": "Shapes of models as their publishers state them, each with its source and published size",
     "pyproject.toml": "Settings of ruff, mypy and pytest",
 }
 BLOCK = re.compile(r"(?<=```text\n).*?(?=```\n)", re.S)
