@@ -65,7 +65,7 @@ def dequantise(raw: torch.Tensor, kind: int, dtype: torch.dtype = torch.float32)
         return raw.contiguous().view(plain).to(dtype)
     if kind == Q8_0:
         blocks = raw.reshape(-1, 34)
-        return (blocks[:, 2:].view(torch.int8).float() * _half(blocks, 0)).view(rows, -1).to(dtype)
+        return blocks[:, 2:].view(torch.int8).float().mul_(_half(blocks, 0)).view(rows, -1).to(dtype)
     if kind in (Q4_0, Q4_1):
         return _four_bit(raw, kind).to(dtype)
     from gguf.quants import GGMLQuantizationType, dequantize

@@ -62,6 +62,7 @@ class GenericBackend:
     def compute_dtype(self, kind: StepKind) -> str:
         return self.precision
 
+    @torch.inference_mode()
     def reset(self) -> None:
         """Empty the cache."""
         self._cache.reset()

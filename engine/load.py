@@ -21,6 +21,7 @@ from engine.backend import Backend
 from engine.families import DecoderConfig
 from engine.generic import GenericRecipe
 from engine.gguf import GgufFile, GgufWeights
+from engine.memory import return_freed_memory
 from engine.native import Assembly, NativeBackend
 from engine.precisions import LABELS, PRECISIONS, PrecisionSupport
 from engine.tokenizer import TokenizerData
@@ -93,6 +94,7 @@ class LoadedModel:
         if self._backend is not None:
             self._backend.close()
             self._backend = None
+            return_freed_memory()
 
 
 @dataclass(frozen=True, slots=True)

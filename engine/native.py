@@ -20,6 +20,7 @@ from engine.embedding import DenseRows, RowTable
 from engine.families import DecoderConfig
 from engine.forward import Decoder, KvCache, Layer, Projections
 from engine.kernels import KernelSet, Linear
+from engine.memory import return_freed_memory
 from engine.rope import RopeTables, inverse_frequencies
 from engine.weights import WeightSource, quantise_int4
 from sim.costs import WeightBytes
@@ -121,16 +122,17 @@ class Assembly:
     @torch.inference_mode()
     def decoder(self, capacity_tokens: int, progress: Progress) -> Decoder:
         """All layers, head and rotary tables. Raises ValueError where the source lacks a tensor."""
+        # The head is the largest matrix: first, while there is least beside its unpacked copy.
+        head_name = "model.embed_tokens" if self.config.spec.tied else "lm_head"
+        head = self._linear((head_name,), "int8" if self.precision == "int4" else self.precision)
         layers = []
         for i in range(self.config.spec.n_layers):
             layers.append(self._layer(f"model.layers.{i}."))
-            progress(f"Packing the weights for {self.precision}", (i + 1) / (self.config.spec.n_layers + 1))
-        head_name = "model.embed_tokens" if self.config.spec.tied else "lm_head"
-        head = self._linear((head_name,), "int8" if self.precision == "int4" else self.precision)
+            return_freed_memory()
+            progress(f"Packing the weights for {self.precision}", (i + 1) / self.config.spec.n_layers)
         rope = RopeTables(
             inverse_frequencies(self.config, self.source.rope_factors()), capacity_tokens, self.dtype, self.device
         )
-        progress(f"Packing the weights for {self.precision}", 1.0)
         return Decoder(self.config, layers, self._norm("model.norm"), head, rope, self.dtype)
 
     def embedding(self) -> RowTable:
