@@ -11,12 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -24,15 +18,7 @@ import psutil
 from websockets.asyncio.client import connect
 
 from bench.recordings import opening_recording
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from bench.serving import served
 
 
 def wait_for(path: Path, limit_s: float = 30.0) -> str:
@@ -80,26 +66,13 @@ def main() -> None:
     parser.add_argument("--viewers", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=15.0)
     args = parser.parse_args()
-    port = free_port()
-    with tempfile.TemporaryDirectory() as runs:
-        env = os.environ | {
-            "SILICONSCOPE_RUNS": runs,
-            "BENCH_RECORDING": str(opening_recording()),
-            "PYTHONPATH": str(ROOT),
-        }
-        command = [sys.executable, "-m", "streamlit", "run", "bench/paced_app.py", "--server.headless=true"]
-        server = subprocess.Popen([*command, f"--server.port={port}"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
-        try:
-            run_id = wait_for(Path(runs, "run-id"))
-            time.sleep(3.0)
-            process = psutil.Process(server.pid)
-            url = f"ws://127.0.0.1:{port}/api/run?run={run_id}&from=1"
-            for viewers in (0, 1, args.viewers):
-                cpu_pct, fewest = asyncio.run(measure(url, viewers, args.seconds, process))
-                print(f"{viewers} viewers at 50 events/s: server {cpu_pct:.1f} % of one core, fewest events {fewest}")
-        finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(10)
+    with served("bench/paced_app.py", BENCH_RECORDING=str(opening_recording())) as server:
+        run_id = wait_for(server.runs / "run-id")
+        time.sleep(3.0)
+        url = f"{server.url.replace('http', 'ws')}api/run?run={run_id}&from=1"
+        for viewers in (0, 1, args.viewers):
+            cpu_pct, fewest = asyncio.run(measure(url, viewers, args.seconds, server.process))
+            print(f"{viewers} viewers at 50 events/s: server {cpu_pct:.1f} % of one core, fewest events {fewest}")
 
 
 if __name__ == "__main__":
