@@ -25,7 +25,7 @@ SAID_HERE = {
     "assets/catalog/measured/kernels.csv": "Published times of a layer's matrix products",
     "assets/catalog/measured/measured.csv": "Published speeds of whole models, with engine, format and reliability",
     "assets/catalog/measured/speculation.csv": "Published speculative decoding results",
-    "assets/catalog/models.csv": "Shapes of models as their publishers state them, each with its source and published size",
+    "assets/catalog/models.csv": "Shapes of models as published, each with its source and published size",
     "pyproject.toml": "Settings of ruff, mypy and pytest",
 }
 BLOCK = re.compile(r"(?<=```text\n).*?(?=```\n)", re.S)
