@@ -19,10 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         record.add_arguments(own)
         return record.main(own.parse_args(given[1:]))
-    from engine import devicecheck
+    from engine.devicecheck import add_arguments
+    from engine.devicecheck import main as check
 
-    devicecheck.add_arguments(own)
-    return devicecheck.main(own.parse_args(given[1:]))
+    add_arguments(own)
+    return check(own.parse_args(given[1:]))
 
 
 if __name__ == "__main__":

@@ -52,14 +52,14 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Measured by the first test that needs it."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture
-def desk(tmp_path: Path, cache: Path) -> Desk:
-    return Desk(tmp_path, cache)
+def desk(tmp_path: Path, measured: Path) -> Desk:
+    return Desk(tmp_path, measured)
 
 
 def text_of(lines: list[dict[str, Any]]) -> str:
@@ -90,8 +90,8 @@ def test_a_model_is_opened_and_built_once_for_the_same_settings(desk: Desk) -> N
     assert (desk.opened, len(built)) == (["toy"], before)
 
 
-def test_switching_models_lets_go_of_the_old_one_first(tmp_path: Path, cache: Path) -> None:
-    desk = Desk(tmp_path, cache, one=ScriptedModel, two=ScriptedModel)
+def test_switching_models_lets_go_of_the_old_one_first(tmp_path: Path, measured: Path) -> None:
+    desk = Desk(tmp_path, measured, one=ScriptedModel, two=ScriptedModel)
     desk.session.load("one")
     for name in ("two", "one", "one"):
         desk.run(RunRequest(model=name, prompt="Hi", max_new_tokens=2))
@@ -102,7 +102,7 @@ def test_switching_models_lets_go_of_the_old_one_first(tmp_path: Path, cache: Pa
 def test_a_runs_header_holds_what_it_stood_on(desk: Desk) -> None:
     desk.session.load(precision="fp32")
     header = desk.run(title="A first look")[0]
-    assert header["model"]["title"] == "A first look"
+    assert header["title"] == "A first look"
     assert header["model"]["spec"]["n_kv_heads"] == 2
     assert header["kv_capacity_tokens"] == 512
     assert header["ceilings"]["prefill_compute"]["label"].startswith("measured here, fp32")

@@ -15,11 +15,6 @@ from typing import Any
 
 import pytest
 
-from engine import ceilings, offers
-from engine.catalog import embedded_model
-from engine.load import open_model
-from engine.machine import this_machine
-from engine.remembered import Remembered
 from telemetry.protocol import Cancel, Command, Load, Run, RunRequest, Unload, encode_command
 
 pytestmark = pytest.mark.engine
@@ -93,32 +88,6 @@ class Worker:
             assert pipe is not None
             pipe.close()
         return code
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a first start would measure, put there so that no test waits for it."""
-    import torch
-
-    folder = tmp_path_factory.mktemp("cache")
-    location = embedded_model()
-    assert location is not None
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    machine, model = this_machine("cpu"), open_model(location, lambda doing, share: None)
-    torch.set_num_threads(before)
-    supports = model.precisions(machine.device)
-    identity = (model.name, model.revision, model.size_bytes)
-    timed: dict[str, offers.Timed | str] = {"fp32": offers.Timed(800.0, 36.0), "bf16": offers.Timed(700.0, 31.0)}
-    Remembered(folder, "precisions").store(
-        offers.conditions(identity, (machine.name, machine.threads), supports), offers.to_facts(timed)
-    )
-    plan = ceilings.full_plan(machine.device, model.spec)
-    peak = {"quantity": "bytes_per_s", "value": 1e12, "provenance": "measured", "label": "put here by a test"}
-    Remembered(folder, "ceilings").store(
-        ceilings.conditions(machine, ceilings.own_shapes(model.spec), plan), [{**peak, "working_set_bytes": 1 << 30}]
-    )
-    return folder
 
 
 @pytest.fixture(scope="module")
