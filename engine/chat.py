@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -137,10 +138,8 @@ def render(template: str, messages: Sequence[Message], bos_token: str = "", eos_
 def _render(template: str, messages: Sequence[Message], bos_token: str, eos_token: str) -> str:
     turns = [{"role": m.role, "content": m.content} for m in messages]
     try:
-        stream = (
-            _environment()
-            .from_string(template)
-            .generate(messages=turns, bos_token=bos_token, eos_token=eos_token, add_generation_prompt=True, tools=None)
+        stream = _compiled(template).generate(
+            messages=turns, bos_token=bos_token, eos_token=eos_token, add_generation_prompt=True, tools=None
         )
         parts, size = [], 0
         for part in stream:
@@ -196,8 +195,16 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
+@lru_cache(maxsize=8)
+def _compiled(template: str) -> jinja2.Template:
+    """Compiled once a model: that takes milliseconds, which would stand in every TTFT."""
+    return _environment().from_string(template)
+
+
 def _environment() -> _Environment:
-    env = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"])
+    extensions: list[str | type[Extension]] = [_Generation, "jinja2.ext.loopcontrols"]
+    # Not optimised: folding constants would run parts of the template while it is compiled.
+    env = _Environment(trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=extensions)
     for name in ("center", "format", "indent", "wordwrap", "xmlattr", "urlize", "pprint"):
         env.filters.pop(name, None)
     env.filters["tojson"] = _to_json

@@ -19,7 +19,7 @@ from engine.failures import sentence
 from engine.timing import timer_for
 from telemetry.protocol import PrecisionOffer
 
-PREFILL_TOKENS = 256
+PREFILL_TOKENS = 2048  # at most; a backend's chunk is smaller on a CPU
 DECODE_STEPS = 8
 TIE = 0.03  # prefill rates this near count as equal
 

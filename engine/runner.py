@@ -29,7 +29,6 @@ from telemetry.protocol import RunRequest
 from telemetry.recorder import Recorder
 
 SEQ = 0
-WARM_UP_TOKENS = 256
 STRETCH_S = 1.0
 STRETCH_MAX_REPEATS = 10_000
 
@@ -228,7 +227,7 @@ class Runner:
 
 def warm_up(backend: Backend) -> None:
     """One prefill chunk and two decode steps: first calls build kernels and capture graphs, outside of any TTFT."""
-    n = max(1, min(backend.prefill_chunk, WARM_UP_TOKENS, backend.capacity_tokens - 2))
+    n = max(1, min(backend.prefill_chunk, backend.capacity_tokens - 2))
     backend.reset()
     backend.prefill(torch.zeros(n, dtype=torch.int64), 0)
     for position in range(n, min(n + 2, backend.capacity_tokens)):

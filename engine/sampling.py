@@ -35,6 +35,8 @@ class Sampler:
 
     def choose(self, logits: Tensor) -> Choice:
         """``logits`` (V,) float32 on any device. Waits for the device: the token is then known on the host."""
+        if logits.device.type == "mps":
+            logits = logits.cpu()  # it has no float64
         index = torch.argmax(logits) if self._temperature == 0.0 else self._draw(logits)
         prob = torch.exp(logits[index] - torch.logsumexp(logits, 0))
         token_id, p = torch.stack((index.double(), prob.double())).tolist()  # one transfer for both

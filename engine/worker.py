@@ -15,6 +15,7 @@ import importlib.metadata
 import importlib.util
 import os
 import queue
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -170,6 +171,7 @@ def _carry_out(session: Session, command: Command, cancelled: threading.Event, l
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the caller, who then closes stdin
     commands, lines = take_pipes()
     catalog = collect(options.model, options.models_dir)
     for problem in catalog.problems:
