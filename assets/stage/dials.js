@@ -5,7 +5,7 @@
 
 import { Dial } from "./dial.js";
 import { h } from "./dom.js";
-import { bytesPerSecond, flopsPerSecond, percent } from "./format.js";
+import { bytesPerSecond, flopsPerSecond, pair, percent } from "./format.js";
 import { denominatorWords, derivedProvenance, limitNames } from "./words.js";
 
 const NO_PASS = "no pass has been measured yet";
@@ -64,7 +64,7 @@ function ofWords(kind, active, ceilings) {
 
 function absoluteWords(kind, active, figures) {
   const [name, words] = ABSOLUTE[kind];
-  if (active === "both") return `${words(figures.prefill[name])} | ${words(figures.decode[name])}`;
+  if (active === "both") return pair(words(figures.prefill[name]), words(figures.decode[name]));
   return words(figures[active ?? "decode"][name]);
 }
 

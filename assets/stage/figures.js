@@ -15,7 +15,7 @@ const NO_GAP = "Needs two tokens.";
 /** Of the running pass; once the run is over, the averages of reading and of writing side by side. */
 function ofPass(state, view, name, words) {
   if (state.phase !== "done") return words(state.step?.held ? state.step[name] : null);
-  return `${words(view.averages.prefill[name])} | ${words(view.averages.decode[name])}`;
+  return format.pair(words(view.averages.prefill[name]), words(view.averages.decode[name]));
 }
 
 /** @type {Record<string, {label: string, read: (state: any, view: any) => string, tip: (state: any, view: any) => string, reason: string}>} */
@@ -34,7 +34,7 @@ const FIGURES = {
   itl95: { label: "Gap between tokens, 95th pct.", read: (_state, view) => format.seconds(view.summary.itl_p95_s), tip: () => `${MEASURED}; ITL, 95th percentile, over the whole run`, reason: NO_GAP },
   prefillRate: { label: "Reading, whole run", read: (_state, view) => format.rate(view.summary.prefill_tok_s), tip: () => `${MEASURED}; prompt tokens ÷ time of their passes, repeats left out`, reason: "No prompt pass has been measured." },
   decodeRate: { label: "Writing, whole run", read: (_state, view) => format.rate(view.summary.decode_tok_s), tip: () => `${MEASURED}; 1 ÷ TPOT over the whole run`, reason: NO_GAP },
-  intensity: { label: "Arithmetic intensity", read: (state, view) => ofPass(state, view, "intensity", state.phase === "done" ? format.digits : format.intensity), tip: (_state, view) => `${derivedProvenance(view.fold.header)}; FLOP ÷ bytes moved by this pass; at rest the averages of reading | writing`, reason: NO_PASS },
+  intensity: { label: "Arithmetic intensity", read: (state, view) => ofPass(state, view, "intensity", format.intensity), tip: (_state, view) => `${derivedProvenance(view.fold.header)}; FLOP ÷ bytes moved by this pass; at rest the averages of reading | writing`, reason: NO_PASS },
   regime: { label: "What holds it up", read: (state) => regimeWords(regimeSoFar(state)), tip: (_state, view) => `${derivedProvenance(view.fold.header)}; average of this phase so far: a limit reached at least half way is called the limit`, reason: "A ceiling or a pass is not known." },
   flops: { label: "Arithmetic", read: (state, view) => ofPass(state, view, "flopsPerS", format.flopsPerSecond), tip: (state, view) => `${derivedProvenance(view.fold.header, state.step?.timing)}; FLOP of this pass ÷ its time`, reason: NO_PASS },
   traffic: { label: "Memory traffic", read: (state, view) => ofPass(state, view, "bytesPerS", format.bytesPerSecond), tip: (state, view) => `${derivedProvenance(view.fold.header, state.step?.timing)}; bytes of this pass ÷ its time`, reason: NO_PASS },

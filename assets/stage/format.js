@@ -76,6 +76,12 @@ export function count(value, word) {
 export const rate = (value) => (known(value) ? `${digits(value)}${GAP}tok/s` : DASH);
 export const intensity = (value) => (known(value) ? `${digits(value)}${GAP}FLOP/byte` : DASH);
 
+/** Two figures side by side, their unit once where it is the same: "315 | 16.8 GFLOP/s". */
+export function pair(left, right) {
+  const [number, unit] = left.split(GAP);
+  return unit && right.endsWith(GAP + unit) ? `${number} | ${right}` : `${left} | ${right}`;
+}
+
 /** A sensor's value in the unit its header names. */
 export function reading(value, unit) {
   if (!known(value)) return DASH;

@@ -32,7 +32,7 @@ export function buildLab({ actions, onRun }) {
     h("header", { class: "top" }, badge.el, run.el),
     banner.el, strip.el,
     h("div", { class: "scene" }, h("div", { class: "stream" }, grid.el, typed.el), dials.el),
-    timeline.el, bar.el, now.el,
+    bar.el, timeline.el, now.el,
     h("div", { class: "panels" }, roofline.el, ledger.el, sensors.el),
     scale.el, whole.el, notes.el);
   return { el, parts: [badge, banner, run, strip, grid, typed, dials, scale, timeline, bar, now, roofline, ledger, sensors, whole, notes] };

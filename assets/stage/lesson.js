@@ -27,7 +27,7 @@ export function buildLesson({ actions, onRun }) {
     h("header", { class: "top" }, badge.el, run.el),
     banner.el, headline.el, strip.el,
     h("div", { class: "scene" }, h("div", { class: "stream" }, grid.el, typed.el), dials.el),
-    figures.el, timeline.el, bar.el,
+    bar.el, timeline.el, figures.el,
     h("div", { class: "pair" }, scale.el, byteLine.el));
   return { el, parts: [badge, banner, run, headline, strip, grid, typed, dials, scale, byteLine, figures, timeline, bar] };
 }

@@ -11,12 +11,21 @@ const LARGEST_PX = 22;
 
 export class PromptGrid {
   constructor() {
-    this.canvas = h("canvas", { class: "grid-canvas", role: "img" });
+    this.canvas = h("canvas", { class: "grid-canvas", role: "img", onpointermove: (event) => this.#name(event) });
     this.caption = h("p", { class: "grid-caption" });
     this.el = h("div", { class: "grid" }, this.caption, this.canvas);
   }
 
   layout() { this.drawn = undefined; }
+
+  /** The text of the token under the pointer, as the browser's own tip: characters, never markup. */
+  #name(event) {
+    const { cell, columns, perSquare } = this.squares ?? {};
+    const pieces = this.pieces;
+    if (!cell || !pieces) return;
+    const token = (Math.floor(event.offsetY / cell) * columns + Math.floor(event.offsetX / cell)) * perSquare;
+    this.canvas.title = token < pieces.length ? `token ${token + 1}: ${JSON.stringify(pieces[token])}` : "";
+  }
 
   /** @param {any} state @param {any} view */
   update(state, view) {
@@ -32,8 +41,10 @@ export class PromptGrid {
 
   #say(state, view) {
     const { total, lit, inFlight } = state.prompt;
-    const perSquare = this.perSquare > 1 ? `, ${this.perSquare} a square` : "";
-    const progress = inFlight ? `reading ${(inFlight.to - inFlight.from).toLocaleString("en-GB")} at once` : lit ? `${lit.toLocaleString("en-GB")} read` : "not read yet";
+    this.pieces = state.request?.pieces ?? null;
+    const perSquare = this.squares?.perSquare > 1 ? `, ${this.squares.perSquare} a square` : "";
+    const begun = state.phase === "prefill" && lit === 0; // live: a pass tells of itself when it is done
+    const progress = begun && !inFlight ? "reading" : inFlight ? `reading ${(inFlight.to - inFlight.from).toLocaleString("en-GB")} at once` : lit ? `${lit.toLocaleString("en-GB")} read` : "not read yet";
     setText(this.caption, total === null ? `Prompt: ${DASH} tokens` : `Prompt: ${count(total, "token")}, ${progress}${perSquare}`);
     if (this.labelled !== progress) {
       this.labelled = progress;
@@ -44,8 +55,8 @@ export class PromptGrid {
   #draw({ context, width, height }, { total, lit, inFlight, pulse }, theme) {
     context.clearRect(0, 0, width, height);
     if (!total) return;
-    const { cell, columns, perSquare } = squares(total, width, height);
-    this.perSquare = perSquare;
+    this.squares = squares(total, width, height);
+    const { cell, columns, perSquare } = this.squares;
     const side = Math.max(1, cell - Math.max(1, Math.round(cell * 0.16)));
     const nSquares = Math.ceil(total / perSquare);
     for (let i = 0; i < nSquares; i += 1) {

@@ -37,6 +37,12 @@ test("how many times, without false digits", () => {
   equal([24.3, 2.41, 131.7, 1251].map(format.times), ["24 times", "2.4 times", "132 times", "1,251 times"]);
 });
 
+test("two figures name a unit once where it is the same", () => {
+  equal(plain(format.pair(format.flopsPerSecond(315e9), format.flopsPerSecond(16.8e9))), "315 | 16.8 GFLOP/s");
+  equal(plain(format.pair(format.bytesPerSecond(332e9), format.bytesPerSecond(3.24e12))), "332 GB/s | 3.24 TB/s");
+  equal(plain(format.pair(format.DASH, format.bytesPerSecond(1e9))), "– | 1.00 GB/s");
+});
+
 test("the headline compares in one unit", () => {
   const { reading, writing, contrast } = headline(0.0011, 0.0267);
   equal([reading, writing, contrast].map(plain), ["1.1 ms a token.", "27 ms a token.", "24 times slower, on the same chip."]);
