@@ -127,9 +127,7 @@ def test_a_simulation_says_so_on_the_stage(open_stage: OpenStage, site: Site) ->
 
 
 def test_markup_in_prompt_and_answer_is_shown_as_characters(open_stage: OpenStage, site: Site) -> None:
-    text = (
-        MARKUP.read_text(encoding="utf-8") if MARKUP.exists() else "<img src=x onerror=\"document.title='owned'\"> $1"
-    )
+    text = MARKUP.read_text(encoding="utf-8")
     site.traces["markup"] = traces.plain_run(re.findall(r"\S+\s*", text), model={"name": "<b>model</b>"})
     page = open_stage("run=markup&t=99&density=lab")
     assert page.locator(".typed-text").evaluate("text => text.textContent") == text
