@@ -8,11 +8,12 @@ head and tail: the count is exact for any tokenizer, at the price of an end in t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from tokenizers import Tokenizer
 
-from engine.chat import ChatText, Message, chat_text, encode
+from engine.chat import ChatText, Message, TemplateError, chat_text, encode
 from engine.runner import Prompt
 from engine.text import pieces
 from telemetry.protocol import SYNTHETIC_TEXT_NOTE, RunRequest
@@ -82,6 +83,12 @@ def prepare(model: Tokens, request: RunRequest, limit_tokens: int) -> Prompt:
         ids, notes = encode(model.tokenizer, text, model.bos_id), text.notes
     _check_count(len(ids), request.max_new_tokens, limit_tokens)
     return Prompt(tuple(ids), pieces(model.tokenizer, ids), notes)
+
+
+def compile_template(model: Tokens) -> None:
+    """Make the chat template ready before a request waits for it. What is wrong with it, a run will say."""
+    with suppress(TemplateError):
+        _chat(model, RunRequest(), "Hi")
 
 
 def check_request(request: RunRequest) -> None:

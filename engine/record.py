@@ -110,9 +110,9 @@ def in_words(report: dict[str, Any]) -> str:
         f"load {_s(report['load_s'])}, warm-up {_s(report['warmup_s'])}",
         f"{report['n_prompt_tokens']} prompt tokens, {report['n_new_tokens']} new, end: {report['end_reason']}",
     ]
-    kinds = {"cold run": report["cold"], "this run": report}
+    kinds = {"cold run": report["cold"]}
     if report["warm"]:
-        kinds = {"cold run": report["cold"], "warm median": report["warm"]["median"]}
+        kinds["warm median"] = report["warm"]["median"]
     for name, values in kinds.items():
         lines.append(
             f"{name}: TTFT {_s(values['ttft_s'])}, prefill {_rate(values['prefill_tok_s'])}, "

@@ -25,7 +25,7 @@ from engine.failures import device_is_lost, sentence
 from engine.header import Setting, make_header
 from engine.machine import Machine
 from engine.model import Model, Opener
-from engine.prompts import check_request, prepare
+from engine.prompts import check_request, compile_template, prepare
 from engine.remembered import Remembered, cache_folder
 from engine.runner import SEQ, Runner, warm_up
 from engine.sampling import Sampler as TokenSampler
@@ -169,6 +169,7 @@ class Session:
         self._progress("Warming up", None)
         begun = time.perf_counter()
         warm_up(backend)
+        compile_template(self._ready_model())
         self._built = Built(backend, precision, graph, build_s, time.perf_counter() - begun)
         self._runs_since_build = 0
         self._opened_sensors()
