@@ -25,6 +25,7 @@ from server.runs import Runs
 from server.store import Store
 from sources.install import Installer
 from sources.live import LiveSource, missing_packages
+from sources.simulated import SimulatedSource
 
 ROOT = Path(__file__).resolve().parent
 STATUS_DELAY_S = 0.1
@@ -50,7 +51,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
     live = LiveSource(missing=not_runnable)
     installer.on_change = installed
-    server.install(server.Server(Runs(store, Hub(loop), bell.ring), {"live": live}, bell, installer))
+    runs = Runs(store, Hub(loop), bell.ring)
+    server.install(server.Server(runs, {"live": live}, bell, installer, SimulatedSource()))
     installer.start()  # first, so that no worker starts in a half-installed environment
     live.open()
     try:

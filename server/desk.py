@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import BinaryIO, Protocol
 
 from server.hub import Bell
-from server.runs import Runs, Source
+from server.runs import Runs, Simulator, Source
 from server.status import InstallReport, Recording, Started, Status, Worker
+from sim.scenario import Scenario
 from telemetry.protocol import RunRequest
 
 
@@ -27,12 +28,18 @@ class Server:
     """The server as the page's script sees it. ``bell`` rings whenever ``status`` may have changed."""
 
     def __init__(
-        self, runs: Runs, sources: Mapping[str, Source], bell: Bell, installer: Installer | None = None
+        self,
+        runs: Runs,
+        sources: Mapping[str, Source],
+        bell: Bell,
+        installer: Installer | None = None,
+        simulator: Simulator | None = None,
     ) -> None:
         self.runs = runs
         self.bell = bell
         self._sources = dict(sources)
         self._installer = installer
+        self._simulator = simulator
         for source in self._sources.values():
             source.on_change(bell.ring)
 
@@ -52,6 +59,12 @@ class Server:
         if source not in self._sources:
             raise ValueError("This page does not know that way to run a model.")
         return self.runs.start(self._sources[source], request)
+
+    def simulate(self, scenario: Scenario) -> Started:
+        """Make a simulated run, whole. Raises ValueError with a sentence, such as when it does not fit."""
+        if self._simulator is None:
+            raise ValueError("This server does not simulate runs.")
+        return self.runs.simulate(self._simulator, scenario)
 
     def cancel(self, run_id: str, key: str | None, loopback: bool = False) -> None:
         """Stop a run that goes on. Raises ValueError without its key, LookupError for a run that is over."""

@@ -3,7 +3,8 @@
 A source (``sources/``, handed over by app.py) makes a run's lines in a thread of its own and gives them to the run's
 sink. Each line goes to the file first and to the viewers second, so whatever a viewer has seen can be replayed, also
 after a crash. Nobody's presence keeps a run alive and nobody's leaving stops it: only its key, or a person at this
-machine, does. There is no queue of waiting runs; who comes second is told whose run to watch.
+machine, does. There is no queue of waiting runs; who comes second is told whose run to watch. A simulation needs no
+machine: it goes the same way, lines to the file and to the hub, but at once and whoever runs what.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import BinaryIO, Protocol
 
 from server.hub import Hub
 from server.status import Busy, Recording, SourceReport, Started
-from server.store import Store
+from server.store import SIMULATED, Store
+from sim.scenario import Scenario
 from telemetry.protocol import RunRequest
 from telemetry.trace import TraceWriter
 
@@ -55,13 +57,21 @@ class Source(Protocol):
         """End everything that belongs to this source, a run in progress included."""
 
 
-class _LiveRun:
-    """The sink of the run that goes on now."""
+class Simulator(Protocol):
+    """Something that computes a run instead of measuring one."""
 
-    def __init__(self, runs: Runs, run_id: str, source: Source) -> None:
+    def start(self, run_id: str, scenario: Scenario, sink: Sink) -> None:
+        """Write the whole run before returning. Raises ValueError with a sentence; then the sink is never called."""
+
+
+class _GrowingRun:
+    """The sink of a run that goes on now."""
+
+    def __init__(self, runs: Runs, run_id: str, cancel: Callable[[], None]) -> None:
         self.id = run_id
-        self.source = source
+        self.cancel = cancel
         self.problem: str | None = None
+        self.lost: str | None = None  # why the file could not be written
         self.began = threading.Event()  # the first line or a refusal has come
         self._runs = runs
         self._channel = runs.hub.open(run_id)
@@ -93,11 +103,13 @@ class _LiveRun:
         except OSError as error:
             self._recording = False
             self._lose(error)
-            self.source.cancel()
+            self.cancel()
 
     def _lose(self, error: OSError) -> None:
-        self._runs.problem = f"The run's recording could not be written, so it ends early: {error.strerror}."
-        _log.error("run %s: %s", self.id, self._runs.problem)
+        self.lost = self._runs.problem = (
+            f"The run's recording could not be written, so it ends early: {error.strerror}."
+        )
+        _log.error("run %s: %s", self.id, self.lost)
 
 
 class Runs:
@@ -109,7 +121,7 @@ class Runs:
         self.problem: str | None = None  # a sentence about the last run's file, until the next run starts
         self._changed = changed
         self._lock = threading.Lock()
-        self._live: _LiveRun | None = None
+        self._live: _GrowingRun | None = None
         self._keys: dict[str, str] = {}
 
     @property
@@ -130,13 +142,26 @@ class Runs:
             raise ValueError(run.problem)
         return Started(run.id, self._keys[run.id])
 
+    def simulate(self, simulator: Simulator, scenario: Scenario) -> Started:
+        """Make a simulated run; it is over when this returns. Raises ValueError with the sentence of a refusal."""
+        run = _GrowingRun(self, _new_run_id(SIMULATED), cancel=lambda: None)
+        kept = self.store.prune(self.busy_run_id)
+        try:
+            simulator.start(run.id, scenario, run)
+        except ValueError as refusal:
+            run.close(str(refusal))
+            raise
+        if run.lost is not None:
+            raise ValueError(run.lost)
+        return Started(run.id, self._new_key(run.id, kept))
+
     def cancel(self, run_id: str, key: str | None, loopback: bool = False) -> None:
         """Ask the run to end. Raises ValueError without its key, LookupError when it does not go on any more."""
         self._demand_key(run_id, key, loopback, "stop")
         live = self._live
         if live is None or live.id != run_id:
             raise LookupError("This run is over already.")
-        live.source.cancel()
+        live.cancel()
 
     def delete(self, run_id: str, key: str | None, loopback: bool = False) -> None:
         """Remove a run's file. Raises ValueError without its key or while it goes on, LookupError if unknown."""
@@ -158,7 +183,7 @@ class Runs:
         self._changed()
         return recording
 
-    def over(self, run: _LiveRun) -> None:
+    def over(self, run: _GrowingRun) -> None:
         """The run's sink says that nothing more comes."""
         with self._lock:
             if self._live is run:
@@ -166,17 +191,23 @@ class Runs:
         self.hub.forget(run.id)
         self._changed()
 
-    def _claim(self, source: Source) -> _LiveRun:
+    def _claim(self, source: Source) -> _GrowingRun:
         with self._lock:
             if self._live is not None:
                 raise Busy(self._live.id)
-            run = self._live = _LiveRun(self, _new_run_id(), source)
+            run = self._live = _GrowingRun(self, _new_run_id(), source.cancel)
             self.problem = None
             kept = self.store.prune()
-            self._keys = {run_id: key for run_id, key in self._keys.items() if run_id in kept}
-            self._keys[run.id] = secrets.token_urlsafe(16)
+        self._new_key(run.id, kept)
         self._changed()
         return run
+
+    def _new_key(self, run_id: str, kept: frozenset[str]) -> str:
+        """The key of a run that begins; keys of runs that are gone are forgotten."""
+        with self._lock:
+            live = self._live.id if self._live else None
+            self._keys = {known: key for known, key in self._keys.items() if known in kept or known == live}
+            return self._keys.setdefault(run_id, secrets.token_urlsafe(16))
 
     def _demand_key(self, run_id: str, key: str | None, loopback: bool, verb: str) -> None:
         known = self._keys.get(run_id)
@@ -184,6 +215,6 @@ class Runs:
             raise ValueError(f"Only the browser that started this run, or one on this machine, can {verb} it.")
 
 
-def _new_run_id() -> str:
+def _new_run_id(ending: str = "") -> str:
     """Sorts by time, is a safe file name everywhere, and cannot be guessed into a collision."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}{ending}"

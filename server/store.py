@@ -37,6 +37,8 @@ from telemetry.trace import TraceWriter, read_trace
 SUFFIX = ".jsonl"
 KEEP_FILES = 100
 KEEP_BYTES = 1_000_000_000
+SIMULATED = "-sim"  # ends the id of a simulation
+KEEP_SIMULATIONS = 20  # they can be made again from their address, so they never drive a recording out
 ENDED_EARLY = "ended early"
 HEAD_LINES = 64  # the request stands among the first few lines
 LINE_LIMIT_BYTES = 1 << 20
@@ -131,10 +133,14 @@ class Store:
         Returns the ids that stay.
         """
         stay: set[str] = set()
-        total_bytes = 0
+        n_recordings = n_simulations = total_bytes = 0
         for id_, path in sorted(self._files(self.folder).items(), reverse=True):
-            total_bytes += path.stat().st_size
-            within = len(stay) < self._keep_files and total_bytes <= self._keep_bytes
+            if id_.endswith(SIMULATED):
+                n_simulations += 1
+                within = n_simulations <= KEEP_SIMULATIONS
+            else:
+                n_recordings, total_bytes = n_recordings + 1, total_bytes + path.stat().st_size
+                within = n_recordings <= self._keep_files and total_bytes <= self._keep_bytes
             if within or not stay or id_ == live_run_id:
                 stay.add(id_)
             else:
