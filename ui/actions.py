@@ -18,13 +18,20 @@ from ui.panels import settings
 
 
 def start_run() -> None:
-    """Run what the settings say; if somebody else's run is on the machine, watch that one."""
+    """Run what the settings say; if somebody else's run is on the machine, watch that one.
+
+    The stage's button says by ``watch`` that a person wants just that, and its note says whose run it is.
+    """
+    watch = _from_stage("run").get("watch")
+    if isinstance(watch, str):
+        selection.show(watch)
+        return
     try:
         started = server.current().start(
             "live", settings.request({str(key): value for key, value in st.session_state.items()})
         )
     except Busy as busy:
-        selection.show(busy.run_id, str(busy))
+        selection.show(busy.run_id)
     except ValueError as refusal:
         selection.say(str(refusal))
     else:

@@ -34,16 +34,16 @@ class Shown:
     message: str | None = None
 
 
-def show(run_id: str, message: str | None = None) -> None:
+def show(run_id: str) -> None:
     """Put a run on the stage, from its beginning."""
     st.session_state["run"] = run_id
-    st.session_state["message"] = message
+    st.session_state["message"] = None
     for stale in ("t", "stood_at"):
         st.session_state.pop(stale, None)
     st.query_params.pop("t", None)
 
 
-def say(message: str | None) -> None:
+def say(message: str) -> None:
     """A sentence for the person, on the stage, until the next one."""
     st.session_state["message"] = message
 

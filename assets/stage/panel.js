@@ -14,6 +14,7 @@ import { buildLab } from "./lab.js";
 import { buildLesson } from "./lesson.js";
 import * as clock from "./player.js";
 import { adoptPlotlyRules, loadPlotly } from "./plotly.js";
+import { withKey } from "./runkeys.js";
 import { openStatus } from "./status.js";
 import { openRun } from "./store.js";
 import { summarise } from "./summary.js";
@@ -73,7 +74,7 @@ export class Panel {
     const data = component.data ?? {};
     this.data = data;
     this.#setDensity(DENSITIES[data.density] ? data.density : "hero");
-    this.#setRun(data.run ?? null, data.t ?? null);
+    this.#setRun(withKey(data.run ?? null), data.t ?? null);
     if (data.plotly && !this.plotlyAsked) this.#loadPlotly(data.plotly);
     if (data.statusUrl && !this.status) {
       this.status = openStatus(data.statusUrl);

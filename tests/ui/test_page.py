@@ -204,8 +204,7 @@ def test_who_comes_second_watches_the_first(desk: Server, source: ScriptedSource
     assert len(source.requests) == 1
     shown = second.session_state["shown"]
     assert shown.run_id == first.session_state["shown"].run_id
-    assert shown.message == "Somebody's run is on the machine; you can watch it."
-    assert shown.key is None
+    assert (shown.live, shown.key) == (True, None)
 
 
 def test_a_refusal_is_a_sentence_and_the_stage_keeps_what_it_shows(desk: Server, source: ScriptedSource) -> None:
