@@ -89,7 +89,7 @@ def measure(device: torch.device, shapes: Sequence[Shape], plan: Plan) -> tuple[
 def published(machine: Machine) -> tuple[Peak, ...]:
     """What the datasheet and the driver say of this device; empty where neither knows it."""
     peaks = []
-    spec = find(machine.name)
+    spec = find(machine.name, machine.memory_bytes)
     if spec is not None:
         rates = {"bf16": spec.bf16_flops, "fp32": spec.fp32_flops}
         peaks += [Peak("flops", v, "datasheet", f"datasheet, dense {d}", d) for d, v in rates.items() if v]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import torch
@@ -42,14 +42,15 @@ def make_header(
     setting: Setting,
     sensors: Sequence[Mapping[str, Any]],
     clock: Mapping[str, Any],
+    arrived: datetime,
     title: str | None = None,
 ) -> Header:
-    """The header of a live run that starts now; the only wall-clock reading of a run."""
+    """The header of a live run. ``arrived``: the wall clock at t = 0, its only reading in a run."""
     backend, devices = setting.backend, _devices(setting)
     weights = backend.weight_bytes("decode")
     return Header(
         id=run_id,
-        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        created=arrived.isoformat(timespec="milliseconds"),
         source="live",
         model={"name": setting.model_name, "revision": setting.revision, "spec": asdict(setting.spec)},
         precision=backend.precision,

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -195,12 +196,13 @@ class Session:
 
         Raises ValueError with a sentence for a request that is refused; no line has been written then.
         """
-        origin, built, model = time.perf_counter(), self._ready_built(), self._ready_model()
+        origin, arrived = time.perf_counter(), datetime.now(UTC)
+        built, model = self._ready_built(), self._ready_model()
         prompt = prepare(model, request, built.backend.capacity_tokens)
         chooser = TokenSampler(request.temperature, request.top_p, request.seed)
         timer = timer_for(self.machine.device)
         sensors, described = self._opened_sensors()
-        header = make_header(run_id, request, self._setting(built), described, timer.clock(), title)
+        header = make_header(run_id, request, self._setting(built), described, timer.clock(), arrived, title)
         self.tell("running")
         recorder = Recorder(header, write_line, origin=origin)
         sampler = Sampler(sensors, recorder.emit, recorder.now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -85,7 +86,7 @@ def _record(
     spec, timer = backend.spec, timer_for(machine.device)
     sensors, described = open_sensors(machine.device.type, machine.uuid, 0)
     setting = Setting(machine, peaks, spec.name, None, spec, backend, cuda_graph, 0.0, 0.0, cold=False)
-    header = make_header(path.stem, request, setting, described, timer.clock())
+    header = make_header(path.stem, request, setting, described, timer.clock(), datetime.now(UTC))
     with TraceWriter(path) as writer:
         recorder = Recorder(header, writer.write_line)
         sampler = Sampler(sensors, recorder.emit, recorder.now)
