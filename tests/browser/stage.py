@@ -29,7 +29,7 @@ class Stage:
     def run_id(self) -> str:
         return self.root.get_attribute("data-run") or ""
 
-    def expect(self, name: str, value: str | re.Pattern[str], timeout_ms: float = 15_000) -> None:
+    def expect(self, name: str, value: str | re.Pattern[str], timeout_ms: float = 40_000) -> None:
         expect(self.root).to_have_attribute(f"data-{name}", value, timeout=timeout_ms)
 
     def wait_for_frames(self, more: int = 10) -> None:
