@@ -16,6 +16,7 @@ from server.hub import Bell, Hub
 from server.runs import Runs, Sink
 from server.store import Store
 from telemetry.protocol import Hello, ModelOffer, PrecisionOffer, Progress, RunRequest, State
+from ui.selection import OPENING
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY = State(
@@ -74,7 +75,7 @@ def desk(tmp_path: Path, source: ScriptedSource, trace_text: Callable[..., str])
     """An installed server with one shipped recording, named as the opening one is."""
     shipped = tmp_path / "shipped"
     shipped.mkdir()
-    (shipped / "smollm2-135m-fp32-500.jsonl").write_text(trace_text())
+    (shipped / f"{OPENING}.jsonl").write_text(trace_text())
     loop = asyncio.new_event_loop()  # nobody watches over a websocket here, so it never has to turn
     bell = Bell(loop)
     runs = Runs(Store(tmp_path / "runs", shipped), Hub(loop), bell.ring)
