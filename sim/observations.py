@@ -31,7 +31,7 @@ from sim.models import find_model
 from sim.schedule import LLAMA_CHUNK_TOKENS
 from sim.specs import HardwareSpec, ModelSpec
 from sim.weights import WeightBytes, stored_bytes, weight_bytes
-from sim.work import MECHANISMS, SHARED_UNPACK_ROWS, Work, work_of
+from sim.work import MECHANISMS, Work, work_of
 
 FloatArray = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def observe_kernel(row: RawRow) -> Observation:
     flops, moved = 2 * weights * tokens, weights * form.bits / 8
     asked = {
         "weights": moved,
-        "unpack": weights * min(1.0, SHARED_UNPACK_ROWS / tokens),
+        "unpack": weights,
         "products": flops,
         "launches": 1.0,
     }

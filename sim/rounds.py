@@ -11,16 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from sim.engines import Setting, find_engine
+from sim.formats import find_format
+from sim.hardware import find_hardware
 from sim.models import find_model
-from sim.observations import RawRow, Skipped, number
+from sim.observations import SHORT_CHAT_TOKENS, RawRow, Skipped, number
 from sim.speculation import (
-    METHODS,
     ROUND_PRIOR,
     ROUND_PRIOR_ROWS,
+    USUAL_GUESSES,
     DraftMethod,
     expected_tokens,
     layers_of_size,
+    method_of,
     published_round,
+    verify_cost,
 )
 
 
@@ -36,11 +41,13 @@ class Speedup:
     guesses: int | None
     target_layers: int
     stated_cost: float | None
+    verify: float
     fingerprint: tuple[str, ...]
 
     def predicted(self, rounds: Mapping[str, float]) -> float:
         """The speed-up in closed form."""
-        return self.tokens / published_round(self.method, self.guesses, self.target_layers, self.stated_cost, rounds)
+        round_cost = published_round(self.method, self.guesses, self.target_layers, self.stated_cost, rounds)
+        return self.tokens / (round_cost + self.verify - 1)
 
 
 def observe_speedup(row: RawRow) -> Speedup:
@@ -51,9 +58,7 @@ def observe_speedup(row: RawRow) -> Speedup:
     if "RELATIVE" in row.get("notes", ""):
         raise Skipped("speed-up over another method")
     guesses = _guesses(row)
-    method = METHODS.get(row.get("method", "").lower().split(" (")[0])
-    if method is None:
-        raise Skipped("drafting method not known")
+    method = method_of(row.get("method", ""), tree=row.get("k", "") == "tree")
     return Speedup(
         row.get("hardware", ""),
         row.get("reliability", "") or "A",
@@ -63,6 +68,7 @@ def observe_speedup(row: RawRow) -> Speedup:
         guesses,
         _layers(row.get("target", "")),
         number(row, "c_draft_cost_ratio"),
+        _verify(row, guesses),
         speedup_fingerprint(row),
     )
 
@@ -86,7 +92,7 @@ def _fit(seen: Iterable[Speedup]) -> dict[str, float]:
     nothing = {"chain": 0.0, "tree": 0.0}
     left: dict[str, list[float]] = {"chain": [], "tree": []}
     for s in seen:
-        known = published_round(s.method, s.guesses, s.target_layers, s.stated_cost, nothing)
+        known = published_round(s.method, s.guesses, s.target_layers, s.stated_cost, nothing) + s.verify - 1
         left["tree" if s.method.tree else "chain"].append(s.tokens / s.speedup - known)
     return {kind: _shrunk(values, ROUND_PRIOR[kind]) for kind, values in left.items()}
 
@@ -106,6 +112,19 @@ def _tokens(row: RawRow, guesses: int | None) -> float:
     if acceptance is None or guesses is None:
         raise Skipped("no acceptance given")
     return expected_tokens(acceptance, guesses)
+
+
+def _verify(row: RawRow, guesses: int | None) -> float:
+    """v by the time model for a batch, where device and target are known; 1 for a single sequence."""
+    batch = number(row, "batch")
+    if batch is None or batch <= 1:
+        return 1.0
+    try:
+        spec, hardware = find_model(row.get("target", "")), find_hardware(row.get("hardware", ""))
+        setting = Setting(hardware, find_engine(row.get("engine", ""), hardware), find_format(row["weight_format"]))
+        return verify_cost(spec, setting, guesses or USUAL_GUESSES, SHORT_CHAT_TOKENS, batch)
+    except (LookupError, ValueError):
+        return 1.0
 
 
 def _guesses(row: RawRow) -> int | None:

@@ -16,6 +16,7 @@ Not covered: what acceptance is (it is given), and acceptance that differs with 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -59,6 +60,13 @@ METHODS: dict[str, DraftMethod] = {
 USUAL_GUESSES = 5
 ROUND_PRIOR = {"chain": 0.05, "tree": 0.10}  # passes of the target that a round costs beyond v and c
 ROUND_PRIOR_ROWS = 10  # measurements that the prior counts for
+
+
+def method_of(name: str, tree: bool = False) -> DraftMethod:
+    """A published method by name ("Medusa-2", "SpS"); one not known drafts with one layer a guess, which most do."""
+    wanted = name.lower().split(" (")[0]
+    known = METHODS.get(wanted) or METHODS.get(re.sub(r"-\d+$", "", wanted))
+    return known or DraftMethod(None, 1, tree)
 
 
 def expected_tokens(acceptance: float, guesses: int) -> float:

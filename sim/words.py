@@ -10,6 +10,8 @@ from sim.memory import GIB
 from sim.predict import Prediction
 from sim.specs import ModelSpec
 
+INTERVAL = "what held four of five measurements on devices that the constants had not seen"  # tenth to ninetieth
+
 _BECAUSE = {
     "memory": "memory-bound: {gb} for each token",
     "compute": "compute-bound: {flops} for each token",
@@ -45,8 +47,8 @@ def prediction_text(
         f" ({setting.engine.backend}); {prompt_tokens:,} tokens in, {new_tokens:,} out, batch {batch:,}",
         f"  time to first token   {_span(found.ttft_s, found.ttft_interval_s)}",
         f"  time per token        {_span(found.tpot_s, found.tpot_interval_s)}",
-        f"  reading               {_rate(found.prefill_tok_s)}   {_share(found.mfu)} of {_peak(setting)}",
-        f"  writing               {_rate(found.decode_tok_s)}{each}   {_share(found.mbu)} of the bandwidth",
+        f"  reading               {rate(found.prefill_tok_s)}   {share(found.mfu)} of {_peak(setting)}",
+        f"  writing               {rate(found.decode_tok_s)}{each}   {share(found.mbu)} of the bandwidth",
         f"  bytes for each token  {gb(b.total)}: weights {gb(b.weights)}, KV read {gb(b.kv_read)},"
         f" KV written {gb(b.kv_write)}, activations {gb(b.activations)}",
         f"  KV cache              {found.kv_bytes_per_token:,} bytes a token of context",
@@ -55,7 +57,7 @@ def prediction_text(
         f" KV {found.memory.kv_bytes / GIB:.1f} GiB.",
     ]
     if found.ttft_interval_s:
-        lines.append("In brackets: what held four of five measurements on devices that the constants had not seen.")
+        lines.append(f"In brackets: {INTERVAL}.")
     return "\n".join(lines)
 
 
@@ -74,18 +76,21 @@ def _devices(setting: Setting, found: Prediction) -> str:
 def _span(seconds: float | None, interval: tuple[float, float] | None) -> str:
     if seconds is None or interval is None:
         return "- (it does not fit)"
-    return f"{_seconds(seconds)}  [{_seconds(interval[0])} .. {_seconds(interval[1])}]"
+    return f"{duration(seconds)}  [{duration(interval[0])} .. {duration(interval[1])}]"
 
 
-def _seconds(value: float) -> str:
+def duration(value: float) -> str:
+    """Milliseconds below a second."""
     return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"
 
 
-def _rate(value: float | None) -> str:
+def rate(value: float | None) -> str:
+    """Tokens a second; a dash is unknown."""
     return "-" if value is None else f"{value:,.0f} tok/s" if value >= 100 else f"{value:.3g} tok/s"
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
+    """Percent of a ceiling; a dash is unknown."""
     return "-" if value is None else f"{value:.0%}"
 
 

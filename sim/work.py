@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 # The mechanisms, in the order of every vector and matrix of them.
 MECHANISMS = (
     "weights",  # bytes of weights read
-    "unpack",  # weights unpacked (or merely loaded and multiplied) by the plain units
+    "unpack",  # weights unpacked (or merely loaded and multiplied) by the plain units, once for all rows
     "products",  # FLOPs of the dense products
     "experts",  # FLOPs of the routed experts, padding included
     "epilogue",  # FLOPs whose int8 block sums must be scaled in fp32
@@ -42,7 +42,6 @@ MECHANISMS = (
 MEMORY = ("weights", "cache", "scores")
 COMPUTE = ("unpack", "products", "experts", "epilogue", "attention")
 
-SHARED_UNPACK_ROWS = 8  # up to so many rows a vector kernel unpacks a weight once for all; beyond, tiles do
 EXPERT_TILE_ROWS = 16  # rows of an expert are padded to a tile, half of one on average
 VECTOR_ROWS = 4  # fewer rows an expert go through a vector kernel, which pads nothing
 WIRE_BYTES_PER_ELEMENT = 2
@@ -94,7 +93,7 @@ def work_of(
     dense = costs.flops - attended - routed
     asked = {
         "weights": costs.weights_bytes,
-        "unpack": _weights_met(spec, tokens, tensor_parallel) * np.minimum(1.0, SHARED_UNPACK_ROWS / tokens),
+        "unpack": _weights_met(spec, tokens, tensor_parallel),
         "products": dense,
         "experts": routed * _expert_padding(spec, tokens),
         "epilogue": dense + routed * _expert_padding(spec, tokens),
