@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sim.calibrate import leave_out, unseen_ratio
+from sim.calibrate import device_kind, engine_kind, leave_out, unseen_ratio
 from sim.efficiency import Calibration, Metric
-from sim.engines import device_class
 from sim.observations import Observation
 from sim.rounds import Speedup
 from sim.work import MECHANISMS
@@ -40,9 +39,9 @@ def accuracy_tables(observations: Sequence[Observation], speedups: Sequence[Spee
         *(_line(name, found) for name, found in _targets(errors)),
         _speedup_line(speedups, constants),
         "\n### By engine and API\n\n" + _head("metric, engine"),
-        *_grouped(errors, engine_of),
+        *_grouped(errors, engine_kind),
         "\n### By class of device\n\n" + _head("metric, class"),
-        *_grouped(errors, lambda o: device_class(o.setting.hardware)),
+        *_grouped(errors, device_kind),
         "\n### Without the whole engine, and without the whole class\n\n| metric | n | without engine: median | p90 "
         "| without class: median | p90 |\n|---|---|---|---|---|---|",
         *_harder(observations),
@@ -65,12 +64,6 @@ def unseen_errors(observations: Sequence[Observation], constants: Calibration) -
         for o in observations
         if o.fingerprint
     ]
-
-
-def engine_of(observation: Observation) -> str:
-    """Family and API."""
-    engine = observation.setting.engine
-    return f"{engine.family} {engine.backend}"
 
 
 def ablations(observations: Sequence[Observation]) -> Iterable[str]:
@@ -126,7 +119,7 @@ def _grouped(errors: Sequence[Error], key: Callable[[Observation], str]) -> Iter
 
 
 def _harder(observations: Sequence[Observation]) -> Iterable[str]:
-    keys: tuple[Callable[[Observation], str], ...] = (engine_of, lambda o: device_class(o.setting.hardware))
+    keys: tuple[Callable[[Observation], str], ...] = (engine_kind, device_kind)
     fits = [(key, leave_out(observations, [key(o) for o in observations])) for key in keys]
     for metric in METRICS:
         mine = [o for o in observations if _counts(o, metric)]

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.efficiency import Calibration, Metric, Residuals, prior_value
+from sim.efficiency import UNSEEN_KIND, Calibration, Metric, Residuals, prior_value
+from sim.engines import device_class
 from sim.observations import Observation, Skipped, observe, observe_kernel, read_rows
 from sim.rates import PRIOR_FACTORS, RATES, factors, rates_of, unit_seconds
 from sim.rounds import Speedup, fit_rounds, observe_speedup
@@ -97,6 +98,8 @@ def calibrate(observations: Sequence[Observation], speedups: Sequence[Speedup]) 
     n = {name: int(count) for name, count in zip(design.names, _touching(design), strict=True)}
     rounds = fit_rounds(speedups)
     residuals = _residuals(observations, without) | {"speculation": {"": _round_residuals(speedups, rounds)}}
+    for metric, unseen in _unseen_kinds(observations).items():
+        residuals[metric][UNSEEN_KIND] = unseen
     rooflines = _rooflines(observations) | {"speculation": _round_baselines(speedups)}
     return Calibration(values, n, without, residuals, rooflines, rounds)
 
@@ -229,6 +232,28 @@ def _residuals(
         metric: {family: _spread_of(ratios) for family, ratios in by.items() if len(ratios) >= ENOUGH or not family}
         for metric, by in groups.items()
     }
+
+
+def _unseen_kinds(observations: Sequence[Observation]) -> dict[Metric, Residuals]:
+    """Residuals of predictions without the engine (family and API), and without the class of the device."""
+    ratios: dict[Metric, list[float]] = {}
+    for kind in (engine_kind, device_kind):
+        without = leave_out(observations, [kind(o) for o in observations])
+        for o in observations:
+            if o.fingerprint:
+                ratios.setdefault(o.metric, []).append(o.seconds / o.predicted_s(without[kind(o)]))
+    return {metric: _spread_of(found) for metric, found in ratios.items()}
+
+
+def engine_kind(observation: Observation) -> str:
+    """Family and API."""
+    engine = observation.setting.engine
+    return f"{engine.family} {engine.backend}"
+
+
+def device_kind(observation: Observation) -> str:
+    """The class of the device."""
+    return device_class(observation.setting.hardware)
 
 
 def _spread_of(ratios: Sequence[float]) -> Residuals:

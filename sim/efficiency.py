@@ -24,6 +24,7 @@ from sim.work import MECHANISMS
 
 EFFICIENCY = Path(__file__).parents[1] / "assets" / "catalog" / "efficiency.json"
 FORMAT = 1
+UNSEEN_KIND = "unseen kind"
 
 Metric = Literal["decode", "prefill", "batching", "speculation"]
 FloatArray = NDArray[np.float64]
@@ -43,7 +44,8 @@ class Residuals:
 class Calibration:
     """``values``: constants by name, rates as such, factors as factors. ``without``: the same, fitted without a device.
 
-    ``n``: measurements that each constant is fitted on. ``residuals``: by metric, then by engine family ("" for all).
+    ``n``: measurements that each constant is fitted on. ``residuals``: by metric, then by engine family ("" for all,
+    ``UNSEEN_KIND`` for predictions without the whole engine and without the whole class).
     ``roofline``: by metric, the one constant of a plain roofline, over all devices ("") and without each.
     ``rounds``: what a round of speculation costs beyond the closed form, over all devices ("") and without each.
     """
@@ -59,10 +61,14 @@ class Calibration:
         """The constants fitted without a device's measurements; all of them where it has none."""
         return self.without.get(device, self.values)
 
-    def spread(self, metric: Metric, family: str) -> Residuals:
-        """The residuals of an engine family, of all families where it has too few."""
+    def spread(self, metric: Metric, setting: Setting) -> Residuals:
+        """The residuals of the engine's family, of all families where it has too few; of predictions without any of
+        their kind where nothing of the engine's family, its API or the device's class was ever measured."""
         of_metric = self.residuals[metric]
-        return of_metric.get(family, of_metric[""])
+        kinds = {name for name, _ in factors(setting, "bandwidth")[1:]}
+        if not all(self.n.get(name) for name in kinds) and UNSEEN_KIND in of_metric:
+            return of_metric[UNSEEN_KIND]
+        return of_metric.get(setting.engine.family, of_metric[""])
 
 
 def seconds_per_unit(setting: Setting, constants: Mapping[str, float]) -> FloatArray:

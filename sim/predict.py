@@ -242,7 +242,7 @@ def _interval(
 ) -> tuple[float, float] | None:
     if seconds is None:
         return None
-    spread = constants.spread(metric, setting.engine.family)
+    spread = constants.spread(metric, setting)
     return seconds * spread.p10, seconds * spread.p90
 
 

@@ -172,7 +172,13 @@ def test_the_constants_survive_their_file() -> None:
         from_json(to_json(found) | {"format": 99})
 
 
-def test_a_family_with_few_measurements_takes_the_interval_of_all() -> None:
+def test_the_less_is_known_the_wider_is_the_interval() -> None:
     found: Calibration = calibration()
-    assert found.spread("decode", "llama.cpp") == found.residuals["decode"]["llama.cpp"]
-    assert found.spread("decode", "mlx") == found.residuals["decode"][""]
+    device, form = find_hardware("RTX 4090"), find_format("bf16")
+    known = found.spread("decode", Setting(device, Engine("llama.cpp", "cuda"), form))
+    few = found.spread("decode", Setting(device, SERVER, form))
+    never = found.spread("decode", Setting(find_hardware("TPU v5e"), Engine("server", "xla"), form))
+    assert known == found.residuals["decode"]["llama.cpp"]
+    assert few == found.residuals["decode"][""]
+    assert never == found.residuals["decode"]["unseen kind"]
+    assert never.p90 - never.p10 > few.p90 - few.p10
