@@ -40,12 +40,15 @@ export function dialInput(kind, state, view) {
   const name = limitNames(header)[kind] + (kind === "memory" && ceilings.from_cache ? ", from cache" : "");
   const shares = { prefill: figures.prefill[kind], decode: figures.decode[kind] };
   return {
-    active, shares, name, of,
+    active, shares, name, of: withoutKernel(of),
     absolute: absoluteWords(kind, active, figures),
     reason: reasonWords(kind, active, figures, of),
     tip: `${name}: ${of}. ${derivedProvenance(header, step?.timing)}. Reading ${percent(view.averages.prefill[kind])}, writing ${percent(view.averages.decode[kind])} on average over the run.`,
   };
 }
+
+/** The kernel that set a measured ceiling stands in brackets; the dial's face has no room for it, its tip has. */
+function withoutKernel(words) { return words.replace(/ \([^)]*\)/g, ""); }
 
 function activePhase(state, step) {
   if (state.phase === "done") return "both";

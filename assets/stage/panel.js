@@ -6,6 +6,8 @@
  */
 
 import { sourceOf } from "./badge.js";
+import { Beside } from "./beside.js";
+import { buildCompare } from "./compare.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { Fold } from "./fold.js";
 import { buildHero } from "./hero.js";
@@ -22,7 +24,7 @@ import { applyTheme, readTheme } from "./theme.js";
 import { installTip } from "./tip.js";
 import { announcement } from "./words.js";
 
-const DENSITIES = { hero: buildHero, lesson: buildLesson, lab: buildLab };
+const DENSITIES = { hero: buildHero, lesson: buildLesson, lab: buildLab, compare: buildCompare };
 const NOTHING = new Fold();
 const REDUCED_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 250; // while a run grows
@@ -73,7 +75,8 @@ export class Panel {
     this.component = component;
     const data = component.data ?? {};
     this.data = data;
-    this.#setDensity(DENSITIES[data.density] ? data.density : "hero");
+    this.#setBeside(data.run ? (data.compare ?? null) : null);
+    this.#setDensity(this.beside ? "compare" : DENSITIES[data.density] ? data.density : "hero");
     this.#setRun(withKey(data.run ?? null), data.t ?? null);
     if (data.plotly && !this.plotlyAsked) this.#loadPlotly(data.plotly);
     if (data.statusUrl && !this.status) {
@@ -105,13 +108,21 @@ export class Panel {
     if (density !== "hero" && this.player.restLeft !== null) this.player = clock.pause(this.player);
   }
 
+  /** A second run on the same clock, or none. */
+  #setBeside(run) {
+    if (run?.id === this.beside?.run.id) return;
+    this.beside = run ? new Beside(run) : null;
+    this.sceneKey = undefined;
+    this.paced = false;
+  }
+
   #setRun(run, t) {
     const changed = run?.id !== this.run?.id;
     this.run = run;
     if (changed) {
       this.store = run ? openRun(run) : null;
       this.player = this.store?.session.player ?? this.#firstPlayer(run);
-      this.paced = Boolean(this.store?.session.player);
+      this.paced = Boolean(this.store?.session.player) && !this.beside;
       this.sceneKey = undefined;
       this.summaryOf = undefined;
       this.announced = undefined;
@@ -129,10 +140,11 @@ export class Panel {
   #scene() {
     const fold = this.fold;
     const complete = this.store?.state === "complete" || this.store?.state === "failed";
-    const key = `${fold.version}|${complete}`;
+    const key = `${fold.version}|${complete}|${this.beside?.key}`;
     if (key !== this.sceneKey || this.sceneFold !== fold) {
       [this.sceneKey, this.sceneFold] = [key, fold];
-      this.scene = { end: fold.lastTime, complete, boundaries: fold.boundaries(), tokenTimes: fold.tokenTimes() };
+      const alone = { end: fold.lastTime, complete, boundaries: fold.boundaries(), tokenTimes: fold.tokenTimes() };
+      this.scene = this.beside?.scene(fold, alone) ?? alone;
     }
     return this.scene;
   }
@@ -154,7 +166,7 @@ export class Panel {
 
   #advance(elapsed_s, scene) {
     const loading = this.store?.state === "loading" && !this.run?.live;
-    if (!this.store || loading) return;
+    if (!this.store || loading || this.beside?.loading) return;
     if (scene.complete && !this.paced) this.#pace(scene);
     if (this.wantedT !== undefined) {
       this.player = clock.pause(clock.seek(this.player, this.wantedT, scene.complete ? scene : { ...scene, end: Math.max(scene.end, this.wantedT) }));
@@ -167,8 +179,9 @@ export class Panel {
   /** A short run is slowed down so that it can be watched; with reduced motion it opens at rest on both phases. */
   #pace(scene) {
     this.paced = true;
-    const span = (phase) => this.fold.spans().filter((s) => s.phase === phase).reduce((sum, s) => sum + s.t1 - s.t0, 0) || null;
-    this.player = clock.setSpeed(this.player, clock.watchableSpeed(span("prefill"), span("decode")));
+    const span = (fold, phase) => fold.spans().filter((s) => s.phase === phase).reduce((sum, s) => sum + s.t1 - s.t0, 0) || null;
+    const folds = this.beside ? [this.fold, this.beside.fold] : [this.fold]; // of two runs the slower one sets the pace
+    this.player = clock.setSpeed(this.player, Math.max(...folds.map((fold) => clock.watchableSpeed(span(fold, "prefill"), span(fold, "decode")))));
     if (this.reduced.matches && !this.player.follow) this.player = clock.pause(clock.seek(this.player, Infinity, scene));
   }
 
@@ -187,13 +200,14 @@ export class Panel {
 
   #draw(now, elapsed_s, scene) {
     const { t, playing, speed, follow, autoPause } = this.player;
-    const key = [t, playing, speed, follow, autoPause, this.fold.version, this.layoutKey, this.store?.state].join("|");
+    const key = [t, playing, speed, follow, autoPause, this.fold.version, this.beside?.key, this.layoutKey, this.store?.state].join("|");
     if (key !== this.drawnKey) [this.drawnKey, this.changedAt] = [key, now];
     const statusChanged = this.status?.value !== this.drawnStatus || this.data?.message !== this.drawnMessage;
     if (now - this.changedAt > SETTLE_MS && !statusChanged) return this.#count();
     [this.drawnStatus, this.drawnMessage, this.lastDrawn] = [this.status?.value, this.data?.message, now];
     const state = this.fold.at(this.player.t);
     const view = this.#view(now, elapsed_s, scene);
+    view.beside = this.beside?.at(this.fold, view, t) ?? null;
     for (const part of this.parts) part.update(state, view);
     this.#expose(state, view);
     this.#count();
@@ -232,7 +246,7 @@ export class Panel {
   #expose(state, view) {
     const attributes = {
       "data-state": this.#stateWord(view), "data-source": view.source, "data-phase": state.phase,
-      "data-run": this.run?.id ?? null, "data-t": this.player.t.toFixed(4),
+      "data-run": this.run?.id ?? null, "data-beside": this.beside?.run.id ?? null, "data-t": this.player.t.toFixed(4),
     };
     for (const [name, value] of Object.entries(attributes)) setAttribute(this.el, name, value);
     if (state.phase === this.announced) return;

@@ -17,7 +17,12 @@ export class TypedText {
     this.shown = 0;
   }
 
-  layout() {}
+  /** Room below the last line, so that a scrolled text begins with a whole line. */
+  layout() {
+    const line_px = parseFloat(getComputedStyle(this.text).lineHeight);
+    this.text.style.paddingBottom = `${this.text.clientHeight % line_px}px`;
+    this.text.scrollTop = this.text.scrollHeight;
+  }
 
   /** @param {any} state @param {any} view */
   update(state, view) {
