@@ -33,7 +33,7 @@ _BACKENDS: tuple[tuple[str, Backend], ...] = (
 )
 _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"llama\.?cpp|ollama|llamafile|lm ?studio|koboldcpp|ik_llama", "llama.cpp"),
-    (r"gpt-fast|torch\.compile|compiled", "compiled"),
+    (r"gpt-fast|torch\.compile|compiled|exllama|mlc|tinygrad", "compiled"),  # fused kernels, and no server's loop
     (r"transformers|eager|hugging", "eager"),
     (r"\bmlx", "mlx"),
 )

@@ -33,6 +33,7 @@ H100 = find_hardware("h100-sxm")
         ("Ollama/llama.cpp", "Apple M4 Pro", "llama.cpp", "metal"),
         ("llama.cpp AMX", "Xeon Gold 6430", "llama.cpp", "cpu"),
         ("gpt-fast (torch.compile)", "A100 SXM4 80GB", "compiled", "cuda"),
+        ("ExLlamaV2", "RTX 4090", "compiled", "cuda"),
         ("HF Transformers", "RTX 3090", "eager", "cuda"),
         ("vllm-mlx", "Apple M4 Max", "mlx", "metal"),
         ("MLX", "Apple M4 Max", "mlx", "metal"),
