@@ -74,6 +74,7 @@ PRIOR_FACTORS: dict[str, float] = {
     "unpack, format torch 16 bit": 1 / 3,  # nothing to unpack: load, multiply, add
     "unpack, format torch fp8": 1 / 3,  # converted by one instruction for several weights
     "unpack, format torch 8 bit": 2 / 3,
+    "unpack, engine on class llama.cpp on cpu": 1 / 3,  # int8 dot products: four multiply-adds a lane
     "launch, engine compiled": 0.5,  # a few fused kernels a layer, one graph a step
     "launch, engine server": 0.5,
     "launch, engine eager": 20.0,  # a dozen kernels a layer, each started from Python
