@@ -145,7 +145,7 @@ def _trace(options: argparse.Namespace) -> int:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}."
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     return str(error.args[0]) if error.args else str(error)
 
 
