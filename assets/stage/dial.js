@@ -1,7 +1,8 @@
 /**
  * One dial: how much of one limit is in use, in reading and in writing.
  *
- * Plotly draws the face and the ticks; arcs, needles and numbers lie over it in SVG and text. Both phases are always on
+ * Plotly draws the face and the ticks (a plain band stands in where it is not at hand: before it is loaded, and in a
+ * report, which does not carry its megabytes); arcs, needles and numbers lie over it in SVG and text. Both phases are always on
  * the dial: the one that runs has the solid needle, the other a dashed ghost at its average over the run, so that the
  * contrast stands at every instant. Needle, arc, number and word say the same thing.
  */
@@ -50,7 +51,8 @@ export class Dial {
     const { x, y, radius } = this.#geometry(width, height);
     const lane = { prefill: (INNER + (1 - INNER) * 0.74) * radius, decode: (INNER + (1 - INNER) * 0.26) * radius };
     const thick = radius * (1 - INNER) * 0.4;
-    this.overlay.replaceChildren();
+    this.overlay.setAttribute("viewBox", `0 0 ${width} ${height}`); // paper has another width than the screen
+    this.overlay.replaceChildren(...(this.#band() ? [] : plainFace(x, y, radius, ticksFor(width))));
     this.parts = {};
     for (const phase of PHASES) {
       const length = Math.PI * lane[phase];
@@ -68,12 +70,14 @@ export class Dial {
   }
 
   #geometry(width, height) {
-    const band = this.plot.querySelector(".bg-arc path");
+    const band = this.#band();
     if (!band) return { x: width / 2, y: height - 10, radius: Math.min(width / 2 - 34, height - 34) };
     const box = band.getBoundingClientRect();
     const origin = this.plot.getBoundingClientRect();
     return { x: box.left - origin.left + box.width / 2, y: box.bottom - origin.top, radius: box.width / 2 };
   }
+
+  #band() { return this.plot.querySelector(".bg-arc path"); }
 
   /** @param {DialInput} input @param {any} view */
   update(input, view) {
@@ -133,12 +137,24 @@ function numberSlot(phase) {
 
 const halfCircle = (x, y, r) => `M ${x - r} ${y} A ${r} ${r} 0 0 1 ${x + r} ${y}`;
 
+const ticksFor = (width) => (width < 230 ? [0, 50, 100] : [0, 25, 50, 75, 100]);
+
+function plainFace(x, y, radius, ticks) {
+  const band = s("path", { class: "face-band", d: halfCircle(x, y, (radius * (1 + INNER)) / 2), "stroke-width": radius * (1 - INNER) });
+  return [band, ...ticks.map((tick) => {
+    const angle = Math.PI * (1 - tick / 100);
+    const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+    const text = s("text", { class: "face-tick", x: x + (radius + 8) * cos, y: y - (radius + 8) * sin, "text-anchor": cos > 0.2 ? "start" : cos < -0.2 ? "end" : "middle" });
+    text.append(String(tick));
+    return text;
+  })];
+}
+
 function face(theme, width) {
-  const few = width < 230;
   return {
     type: "indicator", mode: "gauge", value: 0,
     gauge: {
-      axis: { range: [0, 100], tickvals: few ? [0, 50, 100] : [0, 25, 50, 75, 100], tickfont: { size: 14, color: theme.muted }, tickcolor: theme.muted, ticklen: 5 },
+      axis: { range: [0, 100], tickvals: ticksFor(width), tickfont: { size: 14, color: theme.muted }, tickcolor: theme.muted, ticklen: 5 },
       bar: { thickness: 0 }, borderwidth: 0, bgcolor: theme.raised,
     },
   };

@@ -52,7 +52,7 @@ export class Panel {
 
   /** The style sheet comes from beside the modules; nothing is drawn before it is there, since sizes depend on it. */
   #dress() {
-    const sheet = h("link", { rel: "stylesheet", href: new URL("stage.css", import.meta.url).href });
+    const sheet = h("link", { rel: "stylesheet", href: import.meta.resolve("./stage.css") });
     sheet.addEventListener("load", () => {
       this.dressed = true;
       this.relayout = true;
@@ -222,6 +222,7 @@ export class Panel {
       still: !this.player.playing || this.reduced.matches,
       reduced: this.reduced.matches,
       status: this.status?.value ?? null,
+      served: Boolean(this.data?.statusUrl),
       message: this.data?.message ?? null,
       storeState: this.store?.state ?? "empty",
       problem: this.store?.problem ?? null,

@@ -61,6 +61,7 @@ export class RunButton {
   layout() {}
 
   update(_state, view) {
+    this.el.hidden = !view.served; // a report has no server behind it
     const { label, action, note } = buttonFor(view.status, view.run, !view.scene.complete);
     this.action = action;
     setText(this.button, label);

@@ -18,14 +18,14 @@ const STORES = new Map();
 
 /**
  * @typedef {"loading" | "growing" | "reconnecting" | "complete" | "failed"} StoreState
- * @typedef {{id: string, live: boolean}} RunRef
+ * @typedef {{id: string, live: boolean, url?: string}} RunRef   `url`: where the lines are, if not at the server
  */
 
 /** The store of a run, opened at the first call. @param {RunRef} run @returns {RunStore} */
 export function openRun(run) {
   let store = STORES.get(run.id);
   if (!store || store.state === "failed") {
-    store = new RunStore(run.id);
+    store = new RunStore(run.id, run.url);
     STORES.set(run.id, store);
     run.live ? store.followSocket() : store.fetchRecording();
   }
@@ -39,9 +39,10 @@ export function openRun(run) {
 }
 
 export class RunStore {
-  /** @param {string} id */
-  constructor(id) {
+  /** @param {string} id @param {string} [url] */
+  constructor(id, url = `api/traces/${encodeURIComponent(id)}.jsonl`) {
     this.id = id;
+    this.url = url;
     this.fold = new Fold();
     /** @type {StoreState} */ this.state = "loading";
     /** @type {string | null} */ this.problem = null;
@@ -55,7 +56,7 @@ export class RunStore {
   /** Reads a whole recording, line by line as it comes, so that a long one never blocks the page. */
   async fetchRecording(fetcher = fetch) {
     try {
-      const response = await fetcher(new URL(`api/traces/${encodeURIComponent(this.id)}.jsonl`, document.baseURI));
+      const response = await fetcher(new URL(this.url, document.baseURI));
       if (!response.ok) return this.#fail(response.status === 404 ? "This recording is not here any more." : `The recording could not be fetched (status ${response.status}).`);
       await this.#readLines(response.body.pipeThrough(new TextDecoderStream()).getReader());
     } catch {

@@ -13,6 +13,7 @@ import server
 from server import Recording
 from ui import actions, figures, selection
 from ui.figures import UNKNOWN
+from ui.panels import download
 
 
 def page(stage: StreamlitPage) -> None:
@@ -59,6 +60,7 @@ def _row_is_played(recording: Recording) -> bool:
             )
             if not recording.live:
                 st.link_button("Download", f"api/traces/{recording.id}.jsonl?download=1", icon=":material/download:")
+                download.report_button(recording, key=f"report_{recording.id}")
             if deletable(recording):
                 st.button(
                     "Delete",
