@@ -41,6 +41,7 @@ export class Beside {
       end: Math.max(scene.end, this.fold.lastTime - shift),
       complete: scene.complete && this.complete,
       boundaries: merged(scene.boundaries, this.fold.boundaries()),
+      stops: merged(scene.stops, this.fold.stops()),
       tokenTimes: merged(scene.tokenTimes, this.fold.tokenTimes()),
     };
   }

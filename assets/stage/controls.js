@@ -9,7 +9,8 @@ import { SPEEDS } from "./player.js";
 const RANGE = 1000;
 
 /**
- * @typedef {{toggle(): void, token(direction: 1 | -1): void, phase(direction: 1 | -1): void, seek(t: number, done: boolean): void,
+ * @typedef {{toggle(): void, token(direction: 1 | -1): void, phase(direction: 1 | -1): void,
+ *   idea(direction: 1 | -1): void, step(direction: 1 | -1): void, leave(): void, seek(t: number, done: boolean): void,
  *   speed(value: number): void, nudge(direction: 1 | -1): void, autoPause(on: boolean): void, live(): void}} Actions
  */
 

@@ -102,7 +102,7 @@ export class Dial {
     const turned = Math.min(Math.max(share ?? 0, 0), OVER);
     part.arc.setAttribute("stroke-dashoffset", String(part.length * (1 - Math.min(turned, 1))));
     part.needle.setAttribute("transform", `rotate(${-90 + 180 * turned} ${part.x} ${part.y})`);
-    part.needle.style.visibility = share === null ? "hidden" : "visible";
+    part.needle.style.visibility = share === null ? "hidden" : "";
   }
 
   #mark(active) {

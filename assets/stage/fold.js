@@ -66,6 +66,12 @@ export class Fold {
   /** Moments at which phases start, rising. */
   boundaries() { return this.phases.items.filter((p) => this.#concerns(p)).map((p) => p.t); }
 
+  /** Of these, the ones between the first reading and the end: where a replay that pauses by itself does so. */
+  stops() {
+    const starts = this.phases.items.filter((p) => this.#concerns(p));
+    return starts.slice(starts.findIndex((p) => p.phase === "prefill") + 1).filter((p) => p.phase !== "done").map((p) => p.t);
+  }
+
   tokenTimes() { return this.tokenList().timed.map((token) => token.t); }
 
   /** Phases as spans, the last one open to the newest event. */

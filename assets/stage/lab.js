@@ -15,6 +15,7 @@ import { PromptGrid } from "./promptgrid.js";
 import { Roofline } from "./roofline.js";
 import { RunButton } from "./runbutton.js";
 import { Sensors } from "./sensors.js";
+import { ShortRead } from "./shortread.js";
 import { Timeline } from "./timeline.js";
 import { TypedText } from "./typed.js";
 
@@ -27,13 +28,13 @@ export function buildLab({ actions, onRun }) {
   const [roofline, ledger, sensors, notes] = [new Roofline(), new Ledger(), new Sensors(), new Notes()];
   const [now, whole] = [new Figures("Figures of this pass", NOW), new Figures("Figures of the run", RUN)];
   const timeline = new Timeline(actions.seek);
-  const bar = new PlayerBar(actions);
+  const [bar, shortRead] = [new PlayerBar(actions), new ShortRead()];
   const el = h("div", { class: "lab" },
     h("header", { class: "top" }, badge.el, run.el),
     banner.el, strip.el,
     h("div", { class: "scene" }, h("div", { class: "stream" }, grid.el, typed.el), dials.el),
-    bar.el, timeline.el, now.el,
+    bar.el, shortRead.el, timeline.el, now.el,
     h("div", { class: "panels" }, roofline.el, ledger.el, sensors.el),
     scale.el, whole.el, notes.el);
-  return { el, parts: [badge, banner, run, strip, grid, typed, dials, scale, timeline, bar, now, roofline, ledger, sensors, whole, notes] };
+  return { el, parts: [badge, banner, run, strip, grid, typed, dials, scale, timeline, bar, shortRead, now, roofline, ledger, sensors, whole, notes] };
 }

@@ -16,6 +16,7 @@ import { buildLab } from "./lab.js";
 import { buildLesson } from "./lesson.js";
 import * as clock from "./player.js";
 import { adoptPlotlyRules, loadPlotly } from "./plotly.js";
+import { buildPresent } from "./present.js";
 import { withKey } from "./runkeys.js";
 import { openStatus } from "./status.js";
 import { openRun } from "./store.js";
@@ -24,7 +25,7 @@ import { applyTheme, readTheme } from "./theme.js";
 import { installTip } from "./tip.js";
 import { announcement } from "./words.js";
 
-const DENSITIES = { hero: buildHero, lesson: buildLesson, lab: buildLab, compare: buildCompare };
+const DENSITIES = { hero: buildHero, lesson: buildLesson, lab: buildLab, compare: buildCompare, present: buildPresent };
 const NOTHING = new Fold();
 const REDUCED_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 250; // while a run grows
@@ -45,7 +46,7 @@ export class Panel {
     this.body = h("div", { class: "body" });
     this.el = h("div", { class: "stage", tabindex: "0", "aria-label": "The run, on one clock", role: "region", "data-state": "loading" }, this.body, this.spoken);
     this.#dress();
-    this.releases = [installKeys(this.el, this.actions), installTip(this.el)];
+    this.releases = [installKeys(this.el, this.actions, () => this.data?.present ?? null), installTip(this.el)];
     this.#observe();
     this.request = requestAnimationFrame((now) => this.#frame(now));
   }
@@ -76,7 +77,7 @@ export class Panel {
     const data = component.data ?? {};
     this.data = data;
     this.#setBeside(data.run ? (data.compare ?? null) : null);
-    this.#setDensity(this.beside ? "compare" : DENSITIES[data.density] ? data.density : "hero");
+    this.#setDensity(this.#densityFor(data));
     this.#setRun(withKey(data.run ?? null), data.t ?? null);
     if (data.plotly && !this.plotlyAsked) this.#loadPlotly(data.plotly);
     if (data.statusUrl && !this.status) {
@@ -84,6 +85,12 @@ export class Panel {
       this.status.use();
     }
     this.relayout = true;
+  }
+
+  #densityFor({ present, density }) {
+    if (present === "stage") return "present";
+    if (this.beside) return "compare";
+    return DENSITIES[density] ? density : "hero";
   }
 
   async #loadPlotly(url) {
@@ -104,8 +111,17 @@ export class Panel {
     this.body.replaceChildren(el);
     this.parts = parts;
     this.el.dataset.density = density;
-    this.player = Object.freeze({ ...this.player, loop: density === "hero" && !this.reduced.matches });
+    this.player = this.#suited(this.player);
     if (density !== "hero" && this.player.restLeft !== null) this.player = clock.pause(this.player);
+    if (density === "present" && this.store) this.player = clock.createPlayer({ ...this.player, t: 0, playing: false, follow: false });
+  }
+
+  /** The player as this density wants it: Hero goes round, presenter mode stops where phases begin. */
+  #suited(player) {
+    const present = this.density === "present";
+    const left = player.presented === true && !present;
+    const autoPause = present || (player.autoPause && !left);
+    return Object.freeze({ ...player, loop: this.density === "hero" && !this.reduced.matches, autoPause, presented: present });
   }
 
   /** A second run on the same clock, or none. */
@@ -121,7 +137,7 @@ export class Panel {
     this.run = run;
     if (changed) {
       this.store = run ? openRun(run) : null;
-      this.player = this.store?.session.player ?? this.#firstPlayer(run);
+      this.player = this.#suited(this.store?.session.player ?? this.#firstPlayer(run));
       this.paced = Boolean(this.store?.session.player) && !this.beside;
       this.sceneKey = undefined;
       this.summaryOf = undefined;
@@ -133,7 +149,7 @@ export class Panel {
   }
 
   #firstPlayer(run) {
-    return clock.createPlayer({ loop: this.density === "hero" && !this.reduced.matches, follow: Boolean(run?.live) });
+    return clock.createPlayer({ follow: Boolean(run?.live), playing: this.density !== "present" || Boolean(run?.live) });
   }
 
   /** What the player may know of the run. */
@@ -143,7 +159,7 @@ export class Panel {
     const key = `${fold.version}|${complete}|${this.beside?.key}`;
     if (key !== this.sceneKey || this.sceneFold !== fold) {
       [this.sceneKey, this.sceneFold] = [key, fold];
-      const alone = { end: fold.lastTime, complete, boundaries: fold.boundaries(), tokenTimes: fold.tokenTimes() };
+      const alone = { end: fold.lastTime, complete, boundaries: fold.boundaries(), stops: fold.stops(), tokenTimes: fold.tokenTimes() };
       this.scene = this.beside?.scene(fold, alone) ?? alone;
     }
     return this.scene;
@@ -172,8 +188,10 @@ export class Panel {
       this.player = clock.pause(clock.seek(this.player, this.wantedT, scene.complete ? scene : { ...scene, end: Math.max(scene.end, this.wantedT) }));
       this.wantedT = undefined;
     }
-    this.player = clock.advance(this.player, elapsed_s, scene);
+    const before = this.player;
+    this.player = clock.advance(before, elapsed_s, scene);
     this.store.session.player = this.player;
+    if (before.playing && !this.player.playing && before.autoPause) this.#tellPosition();
   }
 
   /** A short run is slowed down so that it can be watched; with reduced motion it opens at rest on both phases. */
@@ -182,7 +200,7 @@ export class Panel {
     const span = (fold, phase) => fold.spans().filter((s) => s.phase === phase).reduce((sum, s) => sum + s.t1 - s.t0, 0) || null;
     const folds = this.beside ? [this.fold, this.beside.fold] : [this.fold]; // of two runs the slower one sets the pace
     this.player = clock.setSpeed(this.player, Math.max(...folds.map((fold) => clock.watchableSpeed(span(fold, "prefill"), span(fold, "decode")))));
-    if (this.reduced.matches && !this.player.follow) this.player = clock.pause(clock.seek(this.player, Infinity, scene));
+    if (this.reduced.matches && !this.player.follow && this.density !== "present") this.player = clock.pause(clock.seek(this.player, Infinity, scene));
   }
 
   #relayout() {
@@ -274,6 +292,13 @@ export class Panel {
     return {
       toggle: () => change(clock.toggle(this.player, this.#scene()), this.player.playing),
       token: (direction) => change(clock.stepToken(this.player, direction, this.#scene()), true),
+      idea: (direction) => {
+        const { t } = this.player;
+        const [scene, over] = [this.#scene(), direction > 0 ? t >= this.#scene().end : t <= 0];
+        over ? this.actions.step(direction) : change(clock.jumpIdea(this.player, direction, scene), true);
+      },
+      step: (direction) => this.#tell("step", { direction }),
+      leave: () => this.#tell("leave", {}),
       phase: (direction) => change(clock.jumpPhase(this.player, direction, this.#scene()), !this.player.playing),
       seek: (t, done) => change(clock.seek(this.player, t, this.#scene()), done),
       speed: (value) => change(clock.setSpeed(this.player, value)),
@@ -292,8 +317,12 @@ export class Panel {
 
   #onRun(action) {
     if (action === "stop") return this.component.setTriggerValue("stop", { run: this.run.id, key: this.run.key });
-    const nonce = `${Date.now()}-${this.frames}`;
-    this.component.setTriggerValue("run", action === "watch" ? { nonce, watch: this.status.value.busy.run } : { nonce });
+    this.#tell("run", action === "watch" ? { watch: this.status.value.busy.run } : {});
+  }
+
+  /** Something that may be wanted twice in a row, and so needs a mark of its own. */
+  #tell(name, what) {
+    this.component.setTriggerValue(name, { nonce: `${Date.now()}-${this.frames}`, ...what });
   }
 
   #purgePlots() {

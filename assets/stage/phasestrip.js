@@ -5,7 +5,7 @@
 import { h, setText } from "./dom.js";
 import { Held } from "./motion.js";
 import { regime } from "./sums.js";
-import { PHASE_WORDS, derivedProvenance, regimeWords } from "./words.js";
+import { PHASE_WORDS, derivedProvenance, regimeName, regimeWords } from "./words.js";
 
 export class PhaseStrip {
   constructor() {
@@ -23,15 +23,18 @@ export class PhaseStrip {
     this.el.dataset.phase = state.phase;
     setText(this.name, words.name);
     setText(this.says, words.says);
-    setText(this.regime, this.held.take(verdict(state, view), state.phase, view.now_ms, view.still));
+    setText(this.regime, this.held.take(verdict(state.phase, state, view), state.phase, view.now_ms, view.still));
     if (!this.regime.dataset.tip) this.regime.dataset.tip = `${derivedProvenance(view.fold.header)}. Average of the phase so far: a limit that is reached at least half way is called the limit.`;
   }
 }
 
-/** Of the phase so far: single passes waver, and a word that flickers says nothing. At rest, of both. */
-function verdict(state, view) {
-  const word = (of) => regimeWords(regime(of.compute, of.memory));
-  if (state.phase === "done") return `Reading was ${word(view.averages.prefill)}; writing was ${word(view.averages.decode)}.`;
-  const of = state.phase === "prefill" || state.phase === "decode" ? state.averages[state.phase] : null;
-  return of?.steps ? word(of) : "";
+/**
+ * Of the phase so far: single passes waver, and a word that flickers says nothing. At rest, of both.
+ * @param {string} phase @param {any} state @param {any} view
+ */
+export function verdict(phase, state, view) {
+  const of = (averages) => regime(averages.compute, averages.memory);
+  if (phase === "done") return `Reading was ${regimeName(of(view.averages.prefill))}; writing was ${regimeName(of(view.averages.decode))}.`;
+  const averages = phase === "prefill" || phase === "decode" ? state.averages[phase] : null;
+  return averages?.steps ? regimeWords(of(averages), view.fold.header) : "";
 }

@@ -4,9 +4,9 @@
  * One player serves recordings and growing runs alike, as a video player does with a live edge: while `follow` is set
  * the clock stands at the newest event. It knows nothing of the page, of frames or of events' contents.
  *
- * @typedef {{end: number, complete: boolean, boundaries: number[], tokenTimes: number[]}} Scene
- *   `end` is the newest time known; `complete` says that nothing will follow; `boundaries` are the starts of phases and
- *   `tokenTimes` the moments of tokens, both rising.
+ * @typedef {{end: number, complete: boolean, boundaries: number[], stops: number[], tokenTimes: number[]}} Scene
+ *   `end` is the newest time known; `complete` says that nothing will follow; `boundaries` are the starts of phases,
+ *   `stops` those at which an auto-pause stops, and `tokenTimes` the moments of tokens, all rising.
  * @typedef {{t: number, speed: number, playing: boolean, follow: boolean, autoPause: boolean, loop: boolean,
  *   restLeft: number | null}} Player   `restLeft`: seconds of rest at the end before the next round, null when not resting
  */
@@ -30,13 +30,14 @@ const change = (player, fields) => Object.freeze({ ...player, ...fields });
 export function advance(player, elapsed, scene) {
   const tick = Math.min(Math.max(elapsed, 0), MAX_TICK_S);
   if (!player.playing) return player;
-  if (player.follow && !scene.complete) return change(player, { t: scene.end, restLeft: null });
   if (player.restLeft !== null) return rest(player, tick);
-  const next = player.t + tick * player.speed;
-  const boundary = player.autoPause ? firstAfter(scene.boundaries, player.t) : undefined;
-  if (boundary !== undefined && boundary <= next && boundary <= scene.end) {
-    return change(player, { t: boundary, playing: false });
+  const following = player.follow && !scene.complete;
+  const next = following ? scene.end : player.t + tick * player.speed;
+  const stop = player.autoPause ? firstAfter(scene.stops, player.t) : undefined;
+  if (stop !== undefined && stop <= next && stop <= scene.end) {
+    return change(player, { t: stop, playing: false, follow: false });
   }
+  if (following) return change(player, { t: next, restLeft: null });
   return next < scene.end ? change(player, { t: next }) : arrive(player, scene);
 }
 
@@ -91,6 +92,9 @@ export function stepToken(player, direction, scene) { return jump(player, scene.
 export function jumpPhase(player, direction, scene) {
   return change(jump(player, scene.boundaries, direction, scene), { playing: player.playing });
 }
+
+/** Stand at the next or the previous idea: the start, a stop, the end. */
+export function jumpIdea(player, direction, scene) { return jump(player, scene.stops, direction, scene); }
 
 function jump(player, moments, direction, scene) {
   const target = direction > 0 ? firstAfter(moments, player.t) : lastBefore(moments, player.t);

@@ -35,11 +35,23 @@ export const PHASE_WORDS = Object.freeze({
   done: { name: "Done", says: "The run is over." },
 });
 
-/** @param {{name: string | null, share: number | null}} regime */
-export function regimeWords(regime) {
-  if (regime.name === "compute") return "compute-bound";
-  if (regime.name === "memory") return "memory-bound";
-  if (regime.name === "overhead") return `overhead-bound: ${format.percent(regime.share)} of the time neither limit is reached`;
+/** What is the limit, and what that means on this machine. @param {{name: string | null, share: number | null}} regime @param {any} header */
+export function regimeWords(regime, header) {
+  if (regime.name === "compute") return "compute-bound: arithmetic is the limit";
+  if (regime.name === "memory") return "memory-bound: it waits for bytes, not for arithmetic";
+  if (regime.name === "overhead") return `overhead-bound: ${overheadWords(header)}; ${format.percent(regime.share)} of the time neither limit is reached`;
+  return regimeName(regime);
+}
+
+/** Python is the one to blame only where it launches each operation of a GPU by itself. */
+function overheadWords(header) {
+  if (deviceOf(header)?.kind !== "cuda") return "the time goes between the operations, not to memory";
+  return header.engine?.options?.cuda_graph === false ? "the GPU waits for Python, not for memory" : "the GPU waits between its operations, not for memory";
+}
+
+/** The regime's name alone. @param {{name: string | null}} regime */
+export function regimeName(regime) {
+  if (regime.name) return `${regime.name}-bound`;
   return `${format.DASH} (a limit of this machine is not known)`;
 }
 

@@ -1,7 +1,7 @@
 import * as player from "/assets/stage/player.js";
 import { close, equal, ok, random, test } from "./check.js";
 
-const SCENE = Object.freeze({ end: 2, complete: true, boundaries: [0.1, 0.5, 2], tokenTimes: [0.5, 0.6, 0.7, 1.5] });
+const SCENE = Object.freeze({ end: 2, complete: true, boundaries: [0.1, 0.5, 2], stops: [0.5], tokenTimes: [0.5, 0.6, 0.7, 1.5] });
 const GROWING = Object.freeze({ ...SCENE, complete: false });
 const at = (t, fields = {}) => player.createPlayer({ t, ...fields });
 

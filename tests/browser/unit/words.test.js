@@ -52,7 +52,11 @@ test("the headline compares in one unit", () => {
 });
 
 test("an overhead-bound pass is never called memory-bound", () => {
-  equal(plain(regimeWords({ name: "overhead", share: 0.43 })), "overhead-bound: 43 % of the time neither limit is reached");
+  const words = (device, options) => plain(regimeWords({ name: "overhead", share: 0.43 }, { devices: [device], engine: { options } }));
+  const gpu = { kind: "cuda", name: "NVIDIA H200" };
+  ok(words({ kind: "cpu", name: "a CPU" }, {}).startsWith("overhead-bound: the time goes between the operations, not to memory; 43 % of"), "on a CPU");
+  ok(words(gpu, { cuda_graph: false }).startsWith("overhead-bound: the GPU waits for Python, not for memory;"), "launched one by one");
+  ok(!words(gpu, { cuda_graph: true }).includes("Python"), "a graph needs no Python");
 });
 
 test("a CPU has a memory bus and no tensor cores", () => {
