@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from ui import selection
-from ui.chapters import home, method, recordings
+from ui.chapters import home, lesson, method, recordings
 from ui.panels import density, stage
 
 # Emoji and Material page icons are fetched from another host; a file is not.
@@ -20,7 +20,10 @@ ICON = Path(__file__).resolve().parent.parent / "assets" / "icon.svg"
 # Streamlit leaves room for a title above and wide margins; the stage wants both.
 CLOSER = ".stMainBlockContainer {padding: 4rem clamp(0.75rem, 3vw, 3rem) 2rem}"
 # On the other pages the stage stands below what the page is about; moving it in the tree would build it anew.
-BELOW = "[data-testid=stLayoutWrapper]:has(> .st-key-stage_place) {order: 1}"
+BELOW = (
+    "[data-testid=stLayoutWrapper]:has(> .st-key-stage_place) {order: 1}"
+    f"[data-testid=stLayoutWrapper]:has(> .st-key-{lesson.BELOW_STAGE}) {{order: 2}}"
+)
 
 st.set_page_config(page_title="SiliconScope", page_icon=str(ICON), layout="wide")
 
@@ -34,6 +37,7 @@ stage_page = st.Page(home.page, title="The stage", url_path="stage", default=Tru
 page = st.navigation(
     [
         stage_page,
+        st.Page(lesson.page, title="Lesson", url_path="lesson"),
         st.Page(list_recordings, title="Recordings", url_path="recordings"),
         st.Page(method.page, title="How these figures are made", url_path="method"),
     ],

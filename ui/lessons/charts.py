@@ -1,0 +1,175 @@
+"""The lesson's Plotly figures: drawn when a slider moves, still otherwise.
+
+Hues stand for what they stand for on the stage: blue reads, orange writes. Each line and bar is also named in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+from plotly.subplots import make_subplots
+
+READING, WRITING, KV, WEIGHTS, MUTED = "#3b82f6", "#ea7317", "#c026d3", "#64748b", "#94a3b8"
+TICKS_PX = 14
+STILL = {"displayModeBar": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """A device on a roofline: peak and bandwidth, and the two points of a run on it. ``name`` stands at the ridge."""
+
+    name: str
+    flops_per_s: float
+    bytes_per_s: float
+    reading: tuple[float, float]
+    writing: tuple[float, float]
+
+
+def show(figure: go.Figure, key: str) -> None:
+    """The figure on the page, its words in the text's own ink: the theme's grey is too faint for a projector."""
+    ink = "#f1f3f6" if st.context.theme.type == "dark" else "#31333f"
+    figure.update_annotations(font={"color": ink, "size": TICKS_PX})
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(tickfont={"color": ink}, title={"font": {"color": ink}})
+    st.plotly_chart(figure, key=key, config=STILL)
+
+
+def intensity(points: Sequence[tuple[int, float]], asked: int, ridge: float | None, ridge_name: str) -> go.Figure:
+    """FLOP/byte against prompt length; the ridge is a line, the asked length a point."""
+    figure = go.Figure(layout=_layout("tokens in the prompt", "FLOP for each byte", 220))
+    figure.add_scatter(
+        x=[n for n, _ in points],
+        y=[y for _, y in points],
+        mode="lines",
+        line={"color": READING, "width": 4},
+        hovertemplate="%{x:,} tokens: %{y:.3g} FLOP/byte<extra></extra>",
+    )
+    here = dict(points)[asked]
+    figure.add_scatter(x=[asked], y=[here], mode="markers", marker={"color": READING, "size": 18}, hoverinfo="skip")
+    if ridge is not None:
+        figure.add_hline(y=ridge, line={"color": MUTED, "width": 3, "dash": "dash"})
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="left", y=math.log10(ridge), yshift=11, text=ridge_name, showarrow=False
+        )
+    _log(figure, "x", [n for n, _ in points])
+    _log(figure, "y", [*(y for _, y in points), *([ridge] if ridge else [])])
+    figure.update_layout(showlegend=False, margin={"t": 4})
+    return figure
+
+
+def lines(
+    xs: Sequence[int], named: Sequence[tuple[str, Sequence[float], str]], x: str, y: str, mark: int | None = None
+) -> go.Figure:
+    """Lines over powers of two on logarithmic axes, each named at its end; ``mark``: where the learner stands."""
+    figure = go.Figure(layout=_layout(x, y, 210))
+    for name, values, colour in named:
+        figure.add_scatter(x=list(xs), y=list(values), mode="lines", line={"color": colour, "width": 4}, name=name)
+    if mark is not None:
+        figure.add_vline(x=mark, line={"color": MUTED, "width": 2, "dash": "dot"})
+    _log(figure, "x", xs)
+    _log(figure, "y", [value for _, values, _ in named for value in values])
+    return figure
+
+
+def gains(
+    xs: Sequence[float], named: Sequence[tuple[str, Sequence[float], str]], x: str, y: str, mark: float
+) -> go.Figure:
+    """Gains over doing without, on plain axes, with the line at 1 below which it loses."""
+    figure = go.Figure(layout=_layout(x, y, 210))
+    for name, values, colour in named:
+        figure.add_scatter(x=list(xs), y=list(values), mode="lines", line={"color": colour, "width": 4}, name=name)
+    figure.add_hline(y=1, line={"color": READING, "width": 2, "dash": "dash"})
+    figure.add_vline(x=mark, line={"color": MUTED, "width": 2, "dash": "dot"})
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_xaxes(tickformat=".0%")
+    return figure
+
+
+def bandwidths(rows: Sequence[tuple[str, float, str, bool]], needed: float, needed_name: str) -> go.Figure:
+    """One bar a device in GB/s, with what it can do in words; the river that is needed is a line."""
+    figure = go.Figure(layout=_layout("GB/s", "", 60 + 30 * len(rows)))
+    figure.add_bar(
+        x=[value for _, value, _, _ in rows],
+        y=[name for name, _, _, _ in rows],
+        orientation="h",
+        marker={"color": [WRITING if able else MUTED for _, _, _, able in rows]},
+        hoverinfo="skip",
+    )
+    most = max(needed, *(value for _, value, _, _ in rows))
+    for name, value, said, _ in rows:
+        figure.add_annotation(x=max(value, needed), y=name, text=said, xanchor="left", xshift=6, showarrow=False)
+    figure.add_vline(x=needed, line={"color": READING, "width": 4})
+    side = "left" if needed < most * 0.6 else "right"
+    figure.add_annotation(
+        x=needed, y=1, yref="paper", yanchor="bottom", xanchor=side, text=needed_name, showarrow=False
+    )
+    figure.update_xaxes(range=[0, most * 1.6])
+    figure.update_layout(showlegend=False, margin={"t": 26})
+    return figure
+
+
+def rooflines(roofs: Sequence[Roof]) -> go.Figure:
+    """A small roofline each, side by side on the same axes: reading a diamond, writing a circle."""
+    figure = make_subplots(1, len(roofs), shared_yaxes=True, subplot_titles=[r.name for r in roofs])
+    figure.update_layout(_layout("", "", 230))
+    figure.update_layout(legend={"y": -0.12, "yanchor": "top"})
+    xs = [p[0] for r in roofs for p in (r.reading, r.writing)] + [r.flops_per_s / r.bytes_per_s for r in roofs]
+    low, high = min(xs) / 2, max(xs) * 2
+    for column, r in enumerate(roofs, 1):
+        ridge = r.flops_per_s / r.bytes_per_s
+        line = [low, ridge, high]
+        figure.add_scatter(
+            x=line,
+            y=[min(r.flops_per_s, x * r.bytes_per_s) for x in line],
+            mode="lines",
+            line={"color": MUTED, "width": 4},
+            name="the roof",
+            showlegend=column == 1,
+            hoverinfo="skip",
+            row=1,
+            col=column,
+        )
+        for point, colour, symbol, name in (
+            (r.reading, READING, "diamond", "reading"),
+            (r.writing, WRITING, "circle", "writing"),
+        ):
+            figure.add_scatter(
+                x=[point[0]],
+                y=[point[1]],
+                mode="markers",
+                marker={"color": colour, "size": 14, "symbol": symbol},
+                name=name,
+                showlegend=column == 1,
+                row=1,
+                col=column,
+            )
+    figure.update_xaxes(type="log", dtick=2, fixedrange=True, tickfont={"size": TICKS_PX})
+    figure.update_yaxes(type="log", exponentformat="SI", dtick=2, fixedrange=True, tickfont={"size": TICKS_PX})
+    figure.update_yaxes(title={"text": "FLOP/s"}, row=1, col=1)
+    return figure
+
+
+def _log(figure: go.Figure, axis: str, values: Sequence[float]) -> None:
+    """A logarithmic axis over the values, ticks in full."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    room = 0.06 * (high - low) + 0.05
+    update = figure.update_xaxes if axis == "x" else figure.update_yaxes
+    update(type="log", range=[low - room, high + room], dtick="D1" if high - low < 1.2 else 1, exponentformat="SI")
+
+
+def _layout(x: str, y: str, height_px: int) -> dict[str, Any]:
+    axis = {"tickfont": {"size": TICKS_PX}, "title": {"font": {"size": TICKS_PX}}, "fixedrange": True}
+    return {
+        "height": height_px,
+        "margin": {"l": 4, "r": 4, "t": 26, "b": 4},
+        "font": {"size": TICKS_PX},
+        "xaxis": {**axis, "title": {"text": x}},
+        "yaxis": {**axis, "title": {"text": y}, "automargin": True},
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": TICKS_PX}},
+        "transition": {"duration": 0},
+    }
