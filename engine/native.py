@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from engine import kernels, kernels_cuda
 from engine.backend import StepKind, check_fits
 from engine.blocks import Int4Groups
 from engine.cuda_graph import GraphedDecode, StaticStep
@@ -21,6 +22,7 @@ from engine.families import DecoderConfig
 from engine.forward import Decoder, KvCache, Layer, Projections
 from engine.kernels import KernelSet, Linear
 from engine.memory import return_freed_memory
+from engine.precisions import LABELS, PRECISIONS, PrecisionSupport
 from engine.rope import RopeTables, inverse_frequencies
 from engine.weights import WeightSource, quantise_int4
 from sim.costs import WeightBytes
@@ -199,3 +201,38 @@ class Assembly:
 
     def _norm(self, name: str) -> torch.Tensor:
         return self.source.dense(f"{name}.weight", torch.float32).to(self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRecipe:
+    """Our own forward over a source of weights."""
+
+    config: DecoderConfig
+    source: WeightSource
+
+    def precisions(self, device: torch.device) -> tuple[PrecisionSupport, ...]:
+        reasons: dict[str, str | None] = dict.fromkeys(PRECISIONS)
+        if device.type == "cuda":
+            reasons["int8"], reasons["int4"] = kernels_cuda.int8_problem(device), kernels_cuda.int4_problem(device)
+        else:
+            reasons["int8"], reasons["int4"] = kernels.int8_problem(), kernels.int4_problem()
+        return tuple(PrecisionSupport(p, LABELS[p], reason is None, reason) for p, reason in reasons.items())
+
+    def build(
+        self, precision: str, device: torch.device, capacity_tokens: int, cuda_graph: bool, progress: Progress
+    ) -> NativeBackend:
+        on_cuda = device.type == "cuda"
+        products = kernels_cuda.cuda_kernels(device) if on_cuda else kernels.CPU_KERNELS
+        assembly = Assembly(self.config, self.source, precision, device, products)
+        decoder, embedding = assembly.decoder(capacity_tokens, progress), assembly.embedding()
+        if on_cuda and cuda_graph:
+            progress("Capturing the decode step", None)
+        return NativeBackend(
+            decoder,
+            embedding,
+            precision,
+            device,
+            capacity_tokens,
+            options={"cuda_graph": on_cuda and cuda_graph} | ({} if on_cuda else kernels.chosen(decoder.dtype)),
+            cuda_graph=cuda_graph if on_cuda else None,
+        )

@@ -13,8 +13,9 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models
 
+from engine.catalog import embedded_model
 from engine.families import UnsupportedModel, from_hugging_face
-from engine.load import LoadedModel, embedded_model_path, open_model
+from engine.load import LoadedModel, open_model
 
 pytestmark = pytest.mark.engine
 CPU = torch.device("cpu")
@@ -57,11 +58,11 @@ def tiny_gpt2() -> transformers.PreTrainedModel:
     return transformers.GPT2LMHeadModel(config)
 
 
-def test_the_embedded_model_is_found_without_importing_its_package() -> None:
-    path = embedded_model_path()
-    assert path is not None and path.suffix == ".gguf"
+def test_the_embedded_model_opens() -> None:
+    path = embedded_model()
+    assert path is not None
     model = opened(path)
-    assert (model.source_kind, model.spec.n_layers, model.spec.vocab) == ("embedded", 30, 49152)
+    assert (model.spec.n_layers, model.spec.vocab) == (30, 49152)
     assert model.chat_template is not None
 
 

@@ -10,7 +10,8 @@ import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
-from engine.load import embedded_model_path, open_model
+from engine.catalog import embedded_model
+from engine.load import open_model
 from engine.tokenizer import TokenizerData, from_directory, from_gguf
 
 pytestmark = pytest.mark.engine
@@ -157,7 +158,7 @@ def test_a_broken_tokenizer_file_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_embedded_tokenizer_round_trips() -> None:
-    path = embedded_model_path()
+    path = embedded_model()
     assert path is not None
     model = open_model(path, lambda doing, share: None)
     for text in TEXTS:
