@@ -14,7 +14,7 @@ from engine.catalog import Catalog, collect
 from engine.session import Session
 from telemetry.events import KINDS
 from telemetry.protocol import Message, RunRequest, State
-from tests.engine.fakes import MACHINE, QUICK, ScriptedBackend, ScriptedModel, gguf_at, ids_of
+from tests.engine.fakes import MACHINE, QUICK, ScriptedBackend, ScriptedModel, gguf_at
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 HELLO = RunRequest(prompt="Hi", max_new_tokens=5)
@@ -45,6 +45,11 @@ class Desk:
         self.session.ready_for(request)
         self.session.run("r1", request, lines.append, **options)
         return [json.loads(line) for line in lines]
+
+    @property
+    def backend(self) -> ScriptedBackend:
+        """The one that stands built for the model opened last."""
+        return self.alive[-1].alive[-1]
 
     @property
     def states(self) -> list[str]:
@@ -148,10 +153,8 @@ def test_a_failing_run_ends_in_a_sentence_keeps_its_text_and_the_next_works(
     desk: Desk, fails_after: int, error: BaseException, says: str
 ) -> None:
     desk.session.load(precision="fp32")
-    model = desk.alive[0]
-    sound = model.alive[0]
-    broken = ScriptedBackend(ids_of("Hello world"), fails_after=fails_after, error=error)
-    desk.session._built = type(desk.session._built)(broken, "fp32", False, 0.0, 0.0)  # type: ignore[call-arg]
+    broken = desk.backend
+    broken.break_after(fails_after, error)
     lines = desk.run(RunRequest(prompt="Hi", precision="fp32", max_new_tokens=50))
     assert text_of(lines) == "Hello"[:fails_after]
     ends = [e for e in lines if e.get("k") == "end"]
@@ -161,14 +164,13 @@ def test_a_failing_run_ends_in_a_sentence_keeps_its_text_and_the_next_works(
     assert {e["k"] for e in lines[1:]} <= set(KINDS)
     assert not desk.session.broken
     assert text_of(desk.run()) == "Hello"
-    assert sound is not model.alive[0]
+    assert desk.backend is not broken
 
 
 def test_a_lost_device_is_said_to_be_lost(desk: Desk) -> None:
     desk.session.load(precision="fp32")
     error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
-    broken = ScriptedBackend(ids_of("Hello"), fails_after=1, error=error)
-    desk.session._built = type(desk.session._built)(broken, "fp32", False, 0.0, 0.0)  # type: ignore[call-arg]
+    desk.backend.break_after(1, error)
     assert desk.run(RunRequest(prompt="Hi", precision="fp32"))[-1]["reason"] == "error"
     assert desk.session.broken
 
