@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import torch
 
+from engine import ceilings
 from engine.catalog import Catalog, collect
+from engine.remembered import Remembered
 from engine.session import Session
 from telemetry.events import KINDS
 from telemetry.protocol import Message, RunRequest, State
-from tests.engine.fakes import MACHINE, QUICK, ScriptedBackend, ScriptedModel, gguf_at
+from tests.engine.fakes import MACHINE, QUICK, SPEC, ScriptedBackend, ScriptedModel, gguf_at
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 HELLO = RunRequest(prompt="Hi", max_new_tokens=5)
@@ -127,15 +129,24 @@ def test_load_and_warm_up_stand_apart_and_only_the_first_run_is_cold(desk: Desk)
     assert "cold" not in {k for line in first[1:] for k in line}
 
 
-def test_what_a_run_reached_raises_a_ceiling_that_was_too_low(desk: Desk) -> None:
+def test_what_a_run_reached_raises_a_ceiling_that_was_too_low(tmp_path: Path) -> None:
+    low = {"value": 1.0, "provenance": "measured", "label": "put here by a test"}
+    Remembered(tmp_path, "ceilings").store(
+        ceilings.conditions(MACHINE, ceilings.own_shapes(SPEC), QUICK),
+        [
+            {**low, "quantity": "bytes_per_s", "working_set_bytes": 1 << 30},
+            {**low, "quantity": "flops", "dtype": "fp32"},
+        ],
+    )
+    desk = Desk(tmp_path, tmp_path)
     desk.session.load(precision="fp32")
     header, *events = desk.run()
-    late = [e["fields"]["ceilings"] for e in events if e["k"] == "meta"]
-    reached = max(
-        sum(s["bytes"].values()) / (s["t1"] - s["t0"]) for s in events if s["k"] == "step" and s["t1"] > s["t0"]
-    )
-    memory = (late[-1] if late else header["ceilings"])["memory"]
-    assert memory is None or memory["value"] <= max(reached, header["ceilings"]["memory"]["value"])
+    assert header["ceilings"]["memory"]["value"] == 1.0
+    (raised,) = [e["fields"]["ceilings"] for e in events if e["k"] == "meta"]
+    steps = [[s for s in events if s["k"] == "step" and s["rows"][0][3] == kind] for kind in ("prefill", "decode")]
+    rates = [sum(sum(s["bytes"].values()) for s in of) / sum(s["t1"] - s["t0"] for s in of) for of in steps]
+    assert raised["memory"]["value"] == pytest.approx(max(rates), rel=1e-2)
+    assert {peak["label"] for name, peak in raised.items() if name != "from_cache"} == {"reached here by this run"}
 
 
 @pytest.mark.parametrize("fails_after", [0, 5])
