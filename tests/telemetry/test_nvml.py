@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from telemetry.sensors.base import Sensor, Unavailable
+from telemetry.sensors.gpm import GpmSensor
 from telemetry.sensors.nvml import driver_facts, open_device, open_nvml, visible_uuids
 from tests.telemetry.fake_nvml import LANES, NAN, ONE, Clock, FakeNvml, read
 
