@@ -22,7 +22,10 @@ ENGINE_NAME, ENGINE_VERSION = "siliconscope", "0.1.0"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a run finds when it arrives. ``cold``: the first run since this backend was built."""
+    """What a run finds when it arrives; a time that was not taken is None.
+
+    ``cold``: the first run since this backend was built.
+    """
 
     machine: Machine
     peaks: tuple[Peak, ...]
@@ -31,8 +34,8 @@ class Setting:
     spec: ModelSpec
     backend: Backend
     cuda_graph: bool
-    load_s: float
-    warmup_s: float
+    load_s: float | None
+    warmup_s: float | None
     cold: bool
 
 
