@@ -7,14 +7,13 @@ time. Whatever is not a model is refused with one sentence that says what was wr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 import torch
 
 from engine import checkpoint, families, generic, tokenizer
-from engine.backend import Backend
+from engine.backend import Backend, Progress
 from engine.catalog import HUB_ID
 from engine.generic import GenericRecipe
 from engine.gguf import GgufFile, GgufWeights
@@ -23,8 +22,6 @@ from engine.native import NativeRecipe
 from engine.precisions import PrecisionSupport
 from engine.tokenizer import TokenizerData
 from sim.specs import ModelSpec
-
-Progress = Callable[[str, float | None], None]
 
 
 class Recipe(Protocol):

@@ -7,14 +7,14 @@ and decode the quantised ones, so both copies are held. In int4 the head is 8-bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from engine import kernels, kernels_cuda
-from engine.backend import StepKind, check_fits
+from engine.backend import Progress, StepKind, check_fits
 from engine.blocks import Int4Groups
 from engine.cuda_graph import GraphedDecode, StaticStep
 from engine.embedding import DenseRows, RowTable
@@ -30,7 +30,6 @@ from sim.costs import WeightBytes
 PREFILL_CHUNK_CPU = 256
 PREFILL_CHUNK_CUDA = 4096
 COMPUTE_TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16, "int4": torch.bfloat16}
-Progress = Callable[[str, float | None], None]
 
 
 class NativeBackend:

@@ -36,12 +36,13 @@ from telemetry.events import End, EndReason, Meta, Note, Peak
 from telemetry.protocol import Message, PrecisionOffer, Progress, RunRequest, State, WorkerState
 from telemetry.recorder import Recorder
 from telemetry.sampler import Sampler
-from telemetry.sensors import open_sensors
+from telemetry.sensors import Sensor, open_sensors
 
 DEFAULT_CONTEXT_TOKENS = 8192
 PROGRESS_S = 0.2  # at most so often
 
 Report = Callable[[Message], object]
+OpenSensors = tuple[list[Sensor], list[dict[str, Any]]]  # with their entries in a header
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Session:
     _default: str | None = field(default=None, init=False)
     _runs_since_build: int = field(default=0, init=False)
     _progress_told: float = field(default=0.0, init=False)
-    _sensors: Any = field(default=None, init=False)
+    _sensors: OpenSensors | None = field(default=None, init=False)
 
     @property
     def capacity_tokens(self) -> int:
@@ -289,13 +290,11 @@ class Session:
             self._runs_since_build == 0,
         )
 
-    def _opened_sensors(self) -> tuple[Any, tuple[dict[str, Any], ...]]:
+    def _opened_sensors(self) -> OpenSensors:
         """Opened once: probing them takes a moment that no run should wait for twice."""
         if self._sensors is None:
-            sensors, described = open_sensors(self.machine.device.type, self.machine.uuid, 0)
-            self._sensors = (sensors, tuple(described))
-        opened: tuple[Any, tuple[dict[str, Any], ...]] = self._sensors
-        return opened
+            self._sensors = open_sensors(self.machine.device.type, self.machine.uuid, 0)
+        return self._sensors
 
     def _build_to_time(self, precision: str) -> Backend:
         self._let_go()

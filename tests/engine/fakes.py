@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from engine.ceilings import Plan
 from engine.host import cpu_name
-from engine.load import PrecisionSupport
 from engine.machine import Machine
+from engine.precisions import PrecisionSupport
 from sim.costs import WeightBytes, weight_bytes
 from sim.specs import ModelSpec
 
