@@ -27,6 +27,7 @@ from engine.rope import RopeTables, inverse_frequencies
 from engine.weights import WeightSource, quantise_int4
 from sim.costs import WeightBytes
 
+NO_QUANTISED = "8-bit and 4-bit products are there for CPUs and CUDA only."
 PREFILL_CHUNK_CPU = 256
 PREFILL_CHUNK_CUDA = 4096
 COMPUTE_TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16, "int4": torch.bfloat16}
@@ -213,16 +214,17 @@ class NativeRecipe:
         reasons: dict[str, str | None] = dict.fromkeys(PRECISIONS)
         if device.type == "cuda":
             reasons["int8"], reasons["int4"] = kernels_cuda.int8_problem(device), kernels_cuda.int4_problem(device)
-        else:
+        elif device.type == "cpu":
             reasons["int8"], reasons["int4"] = kernels.int8_problem(), kernels.int4_problem()
+        else:
+            reasons["int8"] = reasons["int4"] = NO_QUANTISED
         return tuple(PrecisionSupport(p, LABELS[p], reason is None, reason) for p, reason in reasons.items())
 
     def build(
         self, precision: str, device: torch.device, capacity_tokens: int, cuda_graph: bool, progress: Progress
     ) -> NativeBackend:
         on_cuda = device.type == "cuda"
-        products = kernels_cuda.cuda_kernels(device) if on_cuda else kernels.CPU_KERNELS
-        assembly = Assembly(self.config, self.source, precision, device, products)
+        assembly = Assembly(self.config, self.source, precision, device, _products(device))
         decoder, embedding = assembly.decoder(capacity_tokens, progress), assembly.embedding()
         if on_cuda and cuda_graph:
             progress("Capturing the decode step", None)
@@ -232,6 +234,17 @@ class NativeRecipe:
             precision,
             device,
             capacity_tokens,
-            options={"cuda_graph": on_cuda and cuda_graph} | ({} if on_cuda else kernels.chosen(decoder.dtype)),
+            options={"cuda_graph": on_cuda and cuda_graph, **_chosen(decoder)},
             cuda_graph=cuda_graph if on_cuda else None,
         )
+
+
+def _products(device: torch.device) -> KernelSet:
+    if device.type == "cuda":
+        return kernels_cuda.cuda_kernels(device)
+    return kernels.CPU_KERNELS if device.type == "cpu" else kernels.PLAIN_KERNELS
+
+
+def _chosen(decoder: Decoder) -> dict[str, str]:
+    """What was chosen by probing, which only a CPU needs."""
+    return kernels.chosen(decoder.dtype) if decoder.final_norm.device.type == "cpu" else {}

@@ -134,6 +134,20 @@ def test_unknown_precision_is_refused(tmp_path: Path) -> None:
         opened(tmp_path).build("fp8", CPU, 64)
 
 
+def test_a_device_without_quantised_products_says_so(tmp_path: Path) -> None:
+    save(tmp_path, tiny_llama())
+    supports = {s.precision: s for s in opened(tmp_path).precisions(torch.device("mps"))}
+    assert [p for p, s in supports.items() if s.available] == ["fp32", "bf16"]
+    assert supports["int4"].reason == "8-bit and 4-bit products are there for CPUs and CUDA only."
+
+
+def test_a_hub_id_that_cannot_be_fetched_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match="'nobody/nothing-at-all' could not be fetched from the hub") as raised:
+        opened("nobody/nothing-at-all")
+    assert "\n" not in str(raised.value)
+
+
 def test_other_models_take_the_generic_path(tmp_path: Path) -> None:
     reference = save(tmp_path, tiny_gpt2())
     model = opened(tmp_path)

@@ -148,6 +148,11 @@ def test_directory_collects_ends_from_all_its_files(tmp_path: Path) -> None:
     assert data.chat_template == "hi"
 
 
+def test_a_template_in_a_file_of_its_own_comes_before_the_one_in_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text("{{ 'é' }}", "utf-8")
+    assert directory_with(tmp_path, tokenizer_config={"chat_template": "hi"}).chat_template == "{{ 'é' }}"
+
+
 def test_a_broken_tokenizer_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
     with pytest.raises(ValueError, match="cannot be read"):
