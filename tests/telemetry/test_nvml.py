@@ -11,7 +11,7 @@ import pytest
 
 from telemetry.sensors.base import Sensor, Unavailable
 from telemetry.sensors.gpm import GpmSensor
-from telemetry.sensors.nvml import driver_facts, open_device, open_nvml, visible_uuids
+from telemetry.sensors.nvml import driver_facts, open_device, open_nvml, peak_bytes_per_s, visible_uuids
 from tests.telemetry.fake_nvml import LANES, NAN, ONE, Clock, FakeNvml, read
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -234,6 +234,15 @@ def test_names_are_text_and_the_bandwidth_is_the_datasheets() -> None:
     facts = driver_facts(open_device(None, FakeNvml(ONE)))
     assert facts.bandwidth_bytes_per_s == pytest.approx(1008e9, rel=1e-3)  # RTX 4090: 10,501 MHz, 384 bits
     assert driver_facts(open_device(None, FakeNvml(ONE, bus_width="NotSupported"))).bandwidth_bytes_per_s is None
+
+
+@pytest.mark.parametrize(
+    ("clock_mhz", "bus_bits", "giga"), [(10_501, 384, 1008), (1215, 5120, 1555), (2619, 5120, 3352)]
+)
+def test_memory_rate_from_clock_and_bus_matches_published_cards(clock_mhz: int, bus_bits: int, giga: int) -> None:
+    """RTX 4090, A100 40 GB, H100 SXM: NVIDIA's published bandwidths."""
+    assert peak_bytes_per_s(clock_mhz * 1e6, bus_bits) == pytest.approx(giga * 1e9, rel=1e-3)
+    assert peak_bytes_per_s(None, bus_bits) is peak_bytes_per_s(clock_mhz, 0) is None
 
 
 # A GPU that is lost
