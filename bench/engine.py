@@ -76,7 +76,7 @@ def transformers_eager(model: Any) -> Contestant:
 def llama_cpp(path: Path, threads: int) -> Contestant:
     from llama_cpp import Llama
 
-    llama = Llama(str(path), n_ctx=2048, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+    llama: Any = Llama(str(path), n_ctx=2048, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def run(ids: list[int], n_new: int) -> Timing:
         llama.reset()
