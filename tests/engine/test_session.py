@@ -14,6 +14,7 @@ from engine import ceilings
 from engine.catalog import Catalog, collect
 from engine.remembered import Remembered
 from engine.session import Session
+from sim.here import Basis
 from telemetry.events import KINDS
 from telemetry.protocol import Message, RunRequest, State
 from tests.engine.fakes import MACHINE, QUICK, SPEC, ScriptedBackend, ScriptedModel, gguf_at
@@ -202,3 +203,38 @@ def test_what_cannot_run_is_refused_and_writes_no_line(desk: Desk, request_: Run
     with pytest.raises((ValueError, LookupError), match=says):
         desk.run(request_)
     assert text_of(desk.run()) == "Hello"
+
+
+@pytest.fixture
+def measured_desk(tmp_path: Path) -> Desk:
+    """On a machine whose ceilings are known, as they are after the full measurement."""
+    known = {"value": 1e10, "provenance": "measured", "label": "put here by a test"}
+    peaks = [
+        {**known, "quantity": "bytes_per_s", "working_set_bytes": 1 << 30},
+        {**known, "quantity": "flops", "dtype": "fp32"},
+    ]
+    Remembered(tmp_path, "ceilings").store(ceilings.conditions(MACHINE, ceilings.own_shapes(SPEC), QUICK), peaks)
+    return Desk(tmp_path, tmp_path)
+
+
+def test_a_prediction_stands_in_the_header_before_a_run_of_known_length(measured_desk: Desk) -> None:
+    measured_desk.session.load(precision="fp32")
+    header, *events = measured_desk.run(RunRequest(prompt_tokens=12, max_new_tokens=3))
+    assert header["prediction"]["ttft_s"] > 0
+    assert header["prediction"]["interval"]["tpot_s"][0] < header["prediction"]["tpot_s"]
+    assert not [e for e in events if e["k"] == "meta" and "prediction" in e["fields"]]
+
+
+def test_the_prediction_for_a_text_comes_when_its_tokens_are_counted(measured_desk: Desk) -> None:
+    measured_desk.session.load(precision="fp32")
+    header, *events = measured_desk.run(RunRequest(prompt="Hello", max_new_tokens=3))
+    assert header["prediction"] is None
+    (late,) = [e["fields"]["prediction"] for e in events if e["k"] == "meta" and "prediction" in e["fields"]]
+    assert late["tpot_s"] > 0
+
+
+def test_what_a_prediction_rests_on_is_told_while_a_precision_is_built(measured_desk: Desk) -> None:
+    measured_desk.session.load(precision="fp32")
+    ready = [m for m in measured_desk.said if isinstance(m, State) and m.state == "ready"][-1]
+    assert ready.basis is not None
+    assert Basis.from_json(ready.basis).predict(12, 3).ttft_s
