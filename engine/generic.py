@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from engine.backend import StepKind, check_fits
-from engine.native import COMPUTE_TYPES, PREFILL_CHUNK_CPU, PREFILL_CHUNK_CUDA, Progress
+from engine.backend import Progress, StepKind, check_fits
+from engine.native import COMPUTE_TYPES, PREFILL_CHUNK_CPU, PREFILL_CHUNK_CUDA
 from engine.precisions import LABELS, PRECISIONS, PrecisionSupport
 from sim.costs import WeightBytes
 from sim.specs import ModelSpec

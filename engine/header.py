@@ -22,7 +22,10 @@ ENGINE_NAME, ENGINE_VERSION = "siliconscope", "0.1.0"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a run finds when it arrives. ``cold``: the first run since this backend was built."""
+    """What a run finds when it arrives; a time that was not taken is None.
+
+    ``cold``: the first run since this backend was built.
+    """
 
     machine: Machine
     peaks: tuple[Peak, ...]
@@ -31,8 +34,8 @@ class Setting:
     spec: ModelSpec
     backend: Backend
     cuda_graph: bool
-    load_s: float
-    warmup_s: float
+    load_s: float | None
+    warmup_s: float | None
     cold: bool
 
 
@@ -44,10 +47,10 @@ def make_header(
     clock: Mapping[str, Any],
     arrived: datetime,
     title: str | None = None,
+    prediction: Mapping[str, Any] | None = None,
 ) -> Header:
     """The header of a live run. ``arrived``: the wall clock at t = 0, its only reading in a run."""
-    backend, devices = setting.backend, _devices(setting)
-    weights = backend.weight_bytes("decode")
+    backend, devices = setting.backend, devices_of(setting)
     return Header(
         id=run_id,
         created=arrived.isoformat(timespec="milliseconds"),
@@ -59,7 +62,7 @@ def make_header(
             devices[0],
             backend.compute_dtype("prefill"),
             backend.compute_dtype("decode"),
-            weights.layers + weights.head + weights.norms,
+            weights_read(backend),
         ),
         engine=_engine(setting),
         kv_bytes_per_token=backend.kv_bytes_per_token,
@@ -69,12 +72,19 @@ def make_header(
         clock=dict(clock),
         load_s=setting.load_s,
         warmup_s=setting.warmup_s,
+        prediction=prediction,
         text_withheld=request.text_withheld,
         title=title,
     )
 
 
-def _devices(setting: Setting) -> tuple[Device, ...]:
+def weights_read(backend: Backend) -> int:
+    """Bytes of weights that a decode step reads, but for the row of the embedding."""
+    weights = backend.weight_bytes("decode")
+    return weights.layers + weights.head + weights.norms
+
+
+def devices_of(setting: Setting) -> tuple[Device, ...]:
     """The device that runs the model first; beside a GPU, the processor that drives it."""
     machine = setting.machine
     own = Device(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -127,6 +127,7 @@ CPU_KERNELS = KernelSet(
     fused_dense_gate_up=False,  # one product of twice the width is no faster, and its halves are strided
     dense_prefill=True,
 )
+PLAIN_KERNELS = replace(CPU_KERNELS, dense=PlainLinear)  # of a device for which none was chosen (MPS)
 
 
 @functools.cache

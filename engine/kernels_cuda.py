@@ -1,9 +1,9 @@
 """The Linears of a CUDA device: cuBLAS for dense weights, tinygemm for 4 bits, our Triton product for 8.
 
-Quantised weights are held once. At a few rows the quantised product reads them as they are; above that a product is
-bound by compute, so the weight is turned into bf16 for the length of one call and cuBLAS multiplies. Each format is
-compared with its dequantised result on the device before it is offered. None of this has a CPU path; what can be tested
-without a device is the arithmetic of ``dequantised``.
+8-bit weights are held once, 4-bit ones in tinygemm's layout and as plain nibbles. At a few rows the quantised product
+reads them as they are; above that a product is bound by compute, so the weight is turned into bf16 for the length of
+one call and cuBLAS multiplies. Each format is compared with its dequantised result on the device before it is offered.
+None of this has a CPU path; what can be tested without a device is the arithmetic of ``dequantised``.
 """
 
 from __future__ import annotations

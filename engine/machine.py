@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from engine.host import cpu_last_level_cache_bytes, cpu_name, memory_bytes, physical_cores
+from telemetry.sensors.nvml import peak_bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,6 @@ def use_threads(threads: int | None = None) -> int:
     return torch.get_num_threads()
 
 
-def driver_bytes_per_s(memory_clock_khz: int | None, bus_width_bits: int | None) -> float | None:
-    """Twice the clock (both edges) times the bus width. H100 SXM: 2 x 2,619 MHz x 5,120 bit = 3,352 GB/s."""
-    if not memory_clock_khz or not bus_width_bits:
-        return None
-    return 2.0 * memory_clock_khz * 1e3 * bus_width_bits / 8
-
-
 def _has_cuda() -> bool:
     return torch.cuda.is_available() and torch.cuda.device_count() > 0
 
@@ -102,8 +96,8 @@ def _cuda_machine(device: torch.device) -> Machine:
         None if uuid is None else f"GPU-{str(uuid).removeprefix('GPU-')}",
         properties.total_memory,
         getattr(properties, "L2_cache_size", None),
-        driver_bytes_per_s(
-            getattr(properties, "memory_clock_rate", None), getattr(properties, "memory_bus_width", None)
+        peak_bytes_per_s(
+            1e3 * getattr(properties, "memory_clock_rate", 0), getattr(properties, "memory_bus_width", None)
         ),
         torch.get_num_threads(),
     )

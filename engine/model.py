@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
-from tokenizers import Tokenizer
 
-from engine.backend import Backend
-from engine.offers import Support
+from engine.backend import Backend, Progress
+from engine.precisions import PrecisionSupport
+from engine.prompts import Tokens
 from sim.specs import ModelSpec
 
-ProgressReport = Callable[[str, float | None], None]  # a sentence, and a share or None
 
-
-class Model(Protocol):
+class Model(Tokens, Protocol):
     @property
     def name(self) -> str: ...
     @property
@@ -26,23 +24,13 @@ class Model(Protocol):
     @property
     def spec(self) -> ModelSpec: ...
     @property
-    def tokenizer(self) -> Tokenizer: ...
-    @property
-    def chat_template(self) -> str | None: ...
-    @property
-    def bos_token(self) -> str | None: ...
-    @property
-    def eos_token(self) -> str | None: ...
-    @property
-    def bos_id(self) -> int | None: ...
-    @property
     def eos_ids(self) -> frozenset[int]: ...
     @property
     def special_ids(self) -> frozenset[int]: ...
     @property
     def size_bytes(self) -> int | None: ...
 
-    def precisions(self, device: torch.device) -> Sequence[Support]: ...
+    def precisions(self, device: torch.device) -> Sequence[PrecisionSupport]: ...
 
     def close(self) -> None:
         """Free what was built; the model itself may be opened again."""
@@ -55,10 +43,10 @@ class Model(Protocol):
         capacity_tokens: int,
         *,
         cuda_graph: bool = True,
-        progress: ProgressReport | None = None,
+        progress: Progress | None = None,
     ) -> Backend:
         """A backend; the one built before is closed first."""
         ...
 
 
-Opener = Callable[[str, ProgressReport], Model]
+Opener = Callable[[str, Progress], Model]

@@ -7,13 +7,14 @@ and decode the quantised ones, so both copies are held. In int4 the head is 8-bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from engine.backend import StepKind, check_fits
+from engine import kernels, kernels_cuda
+from engine.backend import Progress, StepKind, check_fits
 from engine.blocks import Int4Groups
 from engine.cuda_graph import GraphedDecode, StaticStep
 from engine.embedding import DenseRows, RowTable
@@ -21,14 +22,15 @@ from engine.families import DecoderConfig
 from engine.forward import Decoder, KvCache, Layer, Projections
 from engine.kernels import KernelSet, Linear
 from engine.memory import return_freed_memory
+from engine.precisions import LABELS, PRECISIONS, PrecisionSupport
 from engine.rope import RopeTables, inverse_frequencies
 from engine.weights import WeightSource, quantise_int4
 from sim.costs import WeightBytes
 
+NO_QUANTISED = "8-bit and 4-bit products are there for CPUs and CUDA only."
 PREFILL_CHUNK_CPU = 256
 PREFILL_CHUNK_CUDA = 4096
 COMPUTE_TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16, "int4": torch.bfloat16}
-Progress = Callable[[str, float | None], None]
 
 
 class NativeBackend:
@@ -199,3 +201,50 @@ class Assembly:
 
     def _norm(self, name: str) -> torch.Tensor:
         return self.source.dense(f"{name}.weight", torch.float32).to(self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRecipe:
+    """Our own forward over a source of weights."""
+
+    config: DecoderConfig
+    source: WeightSource
+
+    def precisions(self, device: torch.device) -> tuple[PrecisionSupport, ...]:
+        reasons: dict[str, str | None] = dict.fromkeys(PRECISIONS)
+        if device.type == "cuda":
+            reasons["int8"], reasons["int4"] = kernels_cuda.int8_problem(device), kernels_cuda.int4_problem(device)
+        elif device.type == "cpu":
+            reasons["int8"], reasons["int4"] = kernels.int8_problem(), kernels.int4_problem()
+        else:
+            reasons["int8"] = reasons["int4"] = NO_QUANTISED
+        return tuple(PrecisionSupport(p, LABELS[p], reason is None, reason) for p, reason in reasons.items())
+
+    def build(
+        self, precision: str, device: torch.device, capacity_tokens: int, cuda_graph: bool, progress: Progress
+    ) -> NativeBackend:
+        on_cuda = device.type == "cuda"
+        assembly = Assembly(self.config, self.source, precision, device, _products(device))
+        decoder, embedding = assembly.decoder(capacity_tokens, progress), assembly.embedding()
+        if on_cuda and cuda_graph:
+            progress("Capturing the decode step", None)
+        return NativeBackend(
+            decoder,
+            embedding,
+            precision,
+            device,
+            capacity_tokens,
+            options={"cuda_graph": on_cuda and cuda_graph, **_chosen(decoder)},
+            cuda_graph=cuda_graph if on_cuda else None,
+        )
+
+
+def _products(device: torch.device) -> KernelSet:
+    if device.type == "cuda":
+        return kernels_cuda.cuda_kernels(device)
+    return kernels.CPU_KERNELS if device.type == "cpu" else kernels.PLAIN_KERNELS
+
+
+def _chosen(decoder: Decoder) -> dict[str, str]:
+    """What was chosen by probing, which only a CPU needs."""
+    return kernels.chosen(decoder.dtype) if decoder.final_norm.device.type == "cpu" else {}

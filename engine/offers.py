@@ -10,31 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from engine.backend import Backend
 from engine.failures import sentence
+from engine.precisions import PrecisionSupport
 from engine.timing import timer_for
 from telemetry.protocol import PrecisionOffer
 
 PREFILL_TOKENS = 2048  # at most; a backend's chunk is smaller on a CPU
 DECODE_STEPS = 8
 TIE = 0.03  # prefill rates this near count as equal
-
-
-class Support(Protocol):
-    """A precision that can be built here, or the reason why not; ``engine.load.PrecisionSupport`` is one."""
-
-    @property
-    def precision(self) -> str: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def available(self) -> bool: ...
-    @property
-    def reason(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +59,7 @@ def time_backend(backend: Backend) -> Timed:
     return Timed(n / prefill_s, 1.0 / steps[len(steps) // 2])
 
 
-def time_all(supports: Sequence[Support], build: Callable[[str], Backend]) -> dict[str, Timed | str]:
+def time_all(supports: Sequence[PrecisionSupport], build: Callable[[str], Backend]) -> dict[str, Timed | str]:
     """Each precision's figures, or the sentence that its building or running ended with."""
     found: dict[str, Timed | str] = {}
     for candidate in supports:
@@ -85,7 +73,7 @@ def time_all(supports: Sequence[Support], build: Callable[[str], Backend]) -> di
 
 
 def judge(
-    supports: Sequence[Support], timed: Mapping[str, Timed | str]
+    supports: Sequence[PrecisionSupport], timed: Mapping[str, Timed | str]
 ) -> tuple[tuple[PrecisionOffer, ...], str | None]:
     """The offers in the given order, and the default precision (None when nothing runs).
 
@@ -101,7 +89,7 @@ def judge(
     return offers, max(tied, key=lambda o: o.decode_tok_s or 0.0).precision
 
 
-def _offer(candidate: Support, timed: Mapping[str, Timed | str]) -> PrecisionOffer:
+def _offer(candidate: PrecisionSupport, timed: Mapping[str, Timed | str]) -> PrecisionOffer:
     figures = timed.get(candidate.precision)
     if not isinstance(figures, Timed):
         why = figures if candidate.available else candidate.reason
@@ -133,7 +121,7 @@ def _faster_somewhere(own: Timed, rival: Timed) -> bool:
 
 
 def conditions(
-    model: tuple[str, str | None, int | None], device: tuple[str, int], supports: Sequence[Support]
+    model: tuple[str, str | None, int | None], device: tuple[str, int], supports: Sequence[PrecisionSupport]
 ) -> dict[str, Any]:
     """What timings depend on. ``model``: name, revision, size in bytes. ``device``: name, threads."""
     return {

@@ -118,9 +118,12 @@ def in_words(report: dict[str, Any]) -> str:
             f"{name}: TTFT {_s(values['ttft_s'])}, prefill {_rate(values['prefill_tok_s'])}, "
             f"TPOT {_s(values['tpot_s'])}, decode {_rate(values['decode_tok_s'])}"
         )
-    for name, key in (("of the compute ceiling", "mfu"), ("of the memory ceiling", "mbu")):
-        lines.append(f"{name}: prefill {_share(report[key]['prefill'])}, decode {_share(report[key]['decode'])}")
-    return "\n".join(lines)
+    peaks = report["denominators"]
+    compute = _shares(report["mfu"], peaks["prefill_compute"], peaks["decode_compute"])
+    memory = _shares(report["mbu"], peaks["memory"], peaks["memory"])
+    return "\n".join(
+        [*lines, f"compute: {compute}", f"memory{', from cache' if peaks['from_cache'] else ''}: {memory}"]
+    )
 
 
 def write_trace(path: Path, lines: Sequence[str]) -> None:
@@ -198,5 +201,22 @@ def _rate(tokens_per_s: float | None) -> str:
     return "-" if tokens_per_s is None else f"{tokens_per_s:.1f} tok/s"
 
 
+def _shares(
+    shares: dict[str, float | None], of_prefill: dict[str, Any] | None, of_decode: dict[str, Any] | None
+) -> str:
+    """Each phase's share with what it is a share of, once where that is the same."""
+    prefill, decode = _share(shares["prefill"]), _share(shares["decode"])
+    if of_prefill == of_decode:
+        return f"prefill {prefill}, decode {decode} of {_peak(of_prefill)}"
+    return f"prefill {prefill} of {_peak(of_prefill)}, decode {decode} of {_peak(of_decode)}"
+
+
 def _share(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0%}"
+    return "-" if share is None else f"{100 * share:.3g} %"
+
+
+def _peak(peak: dict[str, Any] | None) -> str:
+    if peak is None:
+        return "a ceiling that is not known"
+    unit = "GFLOP/s" if peak["quantity"] == "flops" else "GB/s"
+    return f"{peak['value'] / 1e9:.3g} {unit} ({peak['label']})"

@@ -1,4 +1,4 @@
-"""Rotary positions (Su et al. 2021, arXiv:2104.09864): frequencies with their scaling, and tables for the forward.
+"""Rotary positions (RoFormer, arXiv:2104.09864): frequencies with their scaling, and tables for the forward.
 
 The tables hold cos, and sin with its sign folded in, so that rotating is ``x * cos + roll(x, D/2) * sin``. They are
 computed in float32 whatever the compute type, as transformers does. Not covered: YaRN, dynamic NTK, partial rotary.

@@ -21,6 +21,7 @@ import torch
 from engine import ceilings, offers
 from engine.activity import Activity
 from engine.backend import Backend
+from engine.basis import basis_of
 from engine.catalog import Catalog, Entry
 from engine.failures import device_is_lost, sentence
 from engine.header import Setting, make_header
@@ -32,16 +33,18 @@ from engine.runner import SEQ, Runner, warm_up
 from engine.sampling import Sampler as TokenSampler
 from engine.text import StreamDecoder
 from engine.timing import timer_for
+from sim.here import Basis
 from telemetry.events import End, EndReason, Meta, Note, Peak
 from telemetry.protocol import Message, PrecisionOffer, Progress, RunRequest, State, WorkerState
 from telemetry.recorder import Recorder
 from telemetry.sampler import Sampler
-from telemetry.sensors import open_sensors
+from telemetry.sensors import Sensor, open_sensors
 
 DEFAULT_CONTEXT_TOKENS = 8192
 PROGRESS_S = 0.2  # at most so often
 
 Report = Callable[[Message], object]
+OpenSensors = tuple[list[Sensor], list[dict[str, Any]]]  # with their entries in a header
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,10 @@ class Session:
     _peaks: tuple[Peak, ...] = field(default=(), init=False)
     _offers: tuple[PrecisionOffer, ...] = field(default=(), init=False)
     _default: str | None = field(default=None, init=False)
+    _basis: Basis | None = field(default=None, init=False)
     _runs_since_build: int = field(default=0, init=False)
     _progress_told: float = field(default=0.0, init=False)
-    _sensors: Any = field(default=None, init=False)
+    _sensors: OpenSensors | None = field(default=None, init=False)
 
     @property
     def capacity_tokens(self) -> int:
@@ -112,7 +116,7 @@ class Session:
         if self._model is None:
             return
         self._model.close()
-        self._entry = self._model = self._built = None
+        self._entry = self._model = self._built = self._basis = None
         self._offers, self._default = (), None
         self._free()
 
@@ -174,6 +178,8 @@ class Session:
         self._built = Built(backend, precision, graph, build_s, time.perf_counter() - begun)
         self._runs_since_build = 0
         self._opened_sensors()
+        self._basis = basis_of(self._setting(self._built))
+        self._predict(1, 1)  # reads the constants now, while no request waits
         return self._built
 
     def ready_for(self, request: RunRequest) -> None:
@@ -196,13 +202,16 @@ class Session:
 
         Raises ValueError with a sentence for a request that is refused; no line has been written then.
         """
+        prediction = self._predict(request.prompt_tokens, request.max_new_tokens)
         origin, arrived = time.perf_counter(), datetime.now(UTC)
         built, model = self._ready_built(), self._ready_model()
         prompt = prepare(model, request, built.backend.capacity_tokens)
         chooser = TokenSampler(request.temperature, request.top_p, request.seed)
         timer = timer_for(self.machine.device)
         sensors, described = self._opened_sensors()
-        header = make_header(run_id, request, self._setting(built), described, timer.clock(), arrived, title)
+        header = make_header(
+            run_id, request, self._setting(built), described, timer.clock(), arrived, title, prediction
+        )
         self.tell("running")
         recorder = Recorder(header, write_line, origin=origin)
         sampler = Sampler(sensors, recorder.emit, recorder.now)
@@ -235,6 +244,7 @@ class Session:
                 self.capacity_tokens if self._model else None,
                 self._open_s + built.build_s if built else None,
                 message,
+                self._basis.to_json() if self._basis else None,
             )
         )
 
@@ -258,15 +268,27 @@ class Session:
             sampler.stop()
         if sampler.failure is not None:
             recorder.emit(Note(sampler.failure))
-        self._raise_ceilings(runner, recorder)
+        self._add_what_is_known_late(runner, recorder)
         recorder.emit(End(None, reason, message, runner.totals()))
         return reason
 
-    def _raise_ceilings(self, runner: Runner, recorder: Recorder) -> None:
+    def _add_what_is_known_late(self, runner: Runner, recorder: Recorder) -> None:
+        """A ceiling that the run itself passed; the prediction for a text, whose tokens are counted as it arrives."""
+        fields: dict[str, Any] = {}
         before = recorder.header.ceilings
         after = ceilings.raised(before, runner.reached("prefill"), runner.reached("decode"))
         if after != before:
-            recorder.emit(Meta({"ceilings": asdict(after)}))
+            fields["ceilings"] = asdict(after)
+        if recorder.header.prediction is None and self._basis is not None:
+            fields["prediction"] = self._predict(len(runner.prompt.ids), runner.request.max_new_tokens)
+        if fields:
+            recorder.emit(Meta(fields))
+
+    def _predict(self, prompt_tokens: int | None, new_tokens: int) -> dict[str, Any] | None:
+        """What the simulator expects of a run on what is built; None where a count or a ceiling is not known."""
+        if self._basis is None or not prompt_tokens:
+            return None
+        return self._basis.predict(prompt_tokens, max(1, new_tokens)).to_json()
 
     def _recover(self, error: Exception) -> None:
         """After a failure: give memory back, so that the next run builds anew; a dead device needs a new process."""
@@ -289,13 +311,11 @@ class Session:
             self._runs_since_build == 0,
         )
 
-    def _opened_sensors(self) -> tuple[Any, tuple[dict[str, Any], ...]]:
+    def _opened_sensors(self) -> OpenSensors:
         """Opened once: probing them takes a moment that no run should wait for twice."""
         if self._sensors is None:
-            sensors, described = open_sensors(self.machine.device.type, self.machine.uuid, 0)
-            self._sensors = (sensors, tuple(described))
-        opened: tuple[Any, tuple[dict[str, Any], ...]] = self._sensors
-        return opened
+            self._sensors = open_sensors(self.machine.device.type, self.machine.uuid, 0)
+        return self._sensors
 
     def _build_to_time(self, precision: str) -> Backend:
         self._let_go()
@@ -328,7 +348,7 @@ class Session:
 
     def _let_go(self) -> None:
         if self._built is not None:
-            self._built = None
+            self._built = self._basis = None
             self._free()
 
     def _free(self) -> None:

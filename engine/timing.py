@@ -33,7 +33,7 @@ class StepTimer(Protocol):
         ...
 
     def clock(self) -> Mapping[str, Any]:
-        """What a trace's header says about the clock: name and ``residual_s`` (None where nothing is tied)."""
+        """What a trace's header says about the clock: name and ``residual_s`` (None while nothing was tied twice)."""
         ...
 
 
@@ -69,7 +69,7 @@ class DeviceTimer:
         self._begin, self._end = self._event(), self._event()
         self._anchor: torch.cuda.Event | None = None
         self._anchor_host_s = 0.0
-        self._residual_s = 0.0
+        self._residual_s: float | None = None
 
     def tie(self) -> None:
         anchor = self._event()
@@ -78,7 +78,7 @@ class DeviceTimer:
         host_s = time.perf_counter()
         if self._anchor is not None:
             device_s = self._anchor.elapsed_time(anchor) / 1e3
-            self._residual_s = max(self._residual_s, abs(host_s - self._anchor_host_s - device_s))
+            self._residual_s = max(self._residual_s or 0.0, abs(host_s - self._anchor_host_s - device_s))
         self._anchor, self._anchor_host_s = anchor, host_s
 
     def start(self) -> None:

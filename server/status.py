@@ -8,8 +8,9 @@ stored is the business of ``runs.py`` and ``store.py``.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from telemetry.protocol import Hello, ModelOffer, PrecisionOffer, Progress, State, WorkerState
 
@@ -60,6 +61,7 @@ class Worker:
     max_context_tokens: int | None = None
     precisions: tuple[PrecisionOffer, ...] = ()
     models: tuple[ModelOffer, ...] = ()
+    basis: Mapping[str, Any] | None = None  # for predictions, by the page's script
 
     @classmethod
     def of(cls, report: SourceReport) -> Worker:
@@ -76,6 +78,7 @@ class Worker:
             max_context_tokens=state.max_context_tokens,
             precisions=state.precisions,
             models=hello.models if hello else (),
+            basis=state.basis,
         )
 
 

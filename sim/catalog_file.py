@@ -208,3 +208,23 @@ def _need_together(row: Mapping[str, str], columns: tuple[str, ...]) -> None:
     absent = [column for column in columns if not row[column]]
     if given and absent:
         raise ValueError(f"{row['name']} says {given[0]} and so needs {absent[0]}.")
+
+
+def fields_of_model(spec: ModelSpec) -> dict[str, object]:
+    """The row that ``model_from_fields`` makes a model of again; what is absent or a default is left out."""
+    experts, latent = spec.experts, spec.latent
+    fields: dict[str, object] = {"name": spec.name, **{column: getattr(spec, column) for column in _MODEL_COUNTS}}
+    fields |= {"family": spec.family, "head_dim": spec.head_dim, "tied": "yes" if spec.tied else "no"}
+    if spec.qkv_bias:
+        fields["qkv_bias"] = "yes"
+    if spec.windowed_layers:
+        fields |= {"window_tokens": spec.window_tokens, "windowed_layers": spec.windowed_layers}
+    if experts:
+        fields |= {"experts": experts.count, "experts_per_token": experts.per_token}
+        fields |= {"expert_intermediate": experts.intermediate, "shared_experts": experts.shared}
+        fields["first_dense_layers"] = experts.first_dense_layers
+    if latent:
+        fields |= {"latent_query_rank": latent.query_rank, "latent_kv_rank": latent.kv_rank}
+        fields |= {"latent_nope_dim": latent.nope_dim, "latent_rope_dim": latent.rope_dim}
+        fields["latent_value_dim"] = latent.value_dim
+    return {column: value for column, value in fields.items() if value not in (None, 0)}

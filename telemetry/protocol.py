@@ -107,6 +107,7 @@ class State:
     max_context_tokens: int | None = None
     load_s: float | None = None
     message: str | None = None
+    basis: Mapping[str, Any] | None = None  # what a prediction for this machine rests on: sim.here.Basis as JSON
 
 
 @dataclass(frozen=True, slots=True)

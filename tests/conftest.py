@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from telemetry.events import (
     encode_header,
 )
 
+ROOT = Path(__file__).resolve().parent
 GFLOP = 1e9
 TraceText = Callable[..., str]
 
@@ -63,6 +65,11 @@ def _bodies(prompt: list[str], written: list[str], step_s: float) -> list[tuple[
         bodies.append((t, Token(0, step, n + i, text, id=i)))
     bodies += [(t, Phase(0, "done")), (t, End(0, "length")), (t, End(None, "length"))]
     return bodies
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser comes last: quick failures first, and its driver keeps an event loop that nobody else must see."""
+    items.sort(key=lambda item: item.path.is_relative_to(ROOT / "browser"))
 
 
 @pytest.fixture

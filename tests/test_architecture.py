@@ -38,8 +38,8 @@ def imports(nodes: Iterator[ast.AST] | list[ast.stmt]) -> set[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            assert node.level == 0 or node.module, "relative import"
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and node.level == 0, "relative import"
             found.add(node.module)
     return found
 

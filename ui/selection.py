@@ -1,8 +1,8 @@
 """Which run is on the stage: the address bar says it, the session remembers it, the opening recording is the default.
 
 The address (``?run=…&t=…``) is what makes a link to an instant and what brings a refresh back to a running run: a
-refresh is a new session, so nothing else survives it. Streamlit drops query parameters when the page is switched, so
-they are written again at each run of the script.
+refresh is a new session, so nothing else survives it. ``&beside=…`` names a second run on the same clock. Streamlit
+drops query parameters when the page is switched, so they are written again at each run of the script.
 """
 
 from __future__ import annotations
@@ -23,6 +23,15 @@ NOT_HERE = "That run is not here any more, so this is the opening recording."
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """The second run of a comparison."""
+
+    run_id: str
+    title: str
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """What the stage is told. ``t`` is where a link wants it to stand, in seconds; ``message`` is for the person."""
 
@@ -32,15 +41,24 @@ class Shown:
     key: str | None = None
     t: float | None = None
     message: str | None = None
+    beside: Beside | None = None
 
 
 def show(run_id: str) -> None:
-    """Put a run on the stage, from its beginning."""
+    """Put a run on the stage, alone and from its beginning."""
     st.session_state["run"] = run_id
     st.session_state["message"] = None
+    put_beside(None)
     for stale in ("t", "stood_at"):
         st.session_state.pop(stale, None)
     st.query_params.pop("t", None)
+
+
+def put_beside(run_id: str | None) -> None:
+    """A second run beside the one on the stage, or none."""
+    st.session_state["beside"] = run_id
+    if run_id is None:
+        st.query_params.pop("beside", None)
 
 
 def say(message: str) -> None:
@@ -76,8 +94,10 @@ def shown() -> Shown:
         st.query_params.pop("run", None)
         message = message or NOT_HERE
     if found is not None and found.run_id is not None:
-        _write_address(found.run_id)
-        return Shown(found.run_id, found.title, found.live, key_of(found.run_id), st.session_state.get("t"), message)
+        beside = _beside(found.run_id, known)
+        _write_address(found.run_id, beside)
+        t = st.session_state.get("t")
+        return Shown(found.run_id, found.title, found.live, key_of(found.run_id), t, message, beside)
     opening = _find(OPENING, known) or (_of(known[0]) if known else None)
     if opening is None:
         return Shown(None, message=message or NOTHING_SHIPPED)
@@ -94,6 +114,16 @@ def _find(run_id: str | None, known: tuple[Recording, ...]) -> Shown | None:
     return None
 
 
+def _beside(run_id: str, known: tuple[Recording, ...]) -> Beside | None:
+    """The second run, if it is still there and not the first one."""
+    wanted = st.session_state.get("beside")
+    second = _find(wanted, known) if wanted != run_id else None
+    if second is None or second.run_id is None:
+        put_beside(None)
+        return None
+    return Beside(second.run_id, second.title, second.live)
+
+
 def _of(recording: Recording) -> Shown:
     return Shown(recording.id, recording.title, recording.live)
 
@@ -102,18 +132,22 @@ def _read_address() -> None:
     """Only a new session listens to the address; later it is we who write it."""
     if "run" not in st.session_state:
         st.session_state["run"] = st.query_params.get("run")
-        st.session_state["t"] = _seconds(st.query_params.get("t"))
+        st.session_state["beside"] = st.query_params.get("beside")
+        st.session_state["t"] = seconds(st.query_params.get("t"))
 
 
-def _write_address(run_id: str) -> None:
+def _write_address(run_id: str, beside: Beside | None) -> None:
     if st.query_params.get("run") != run_id:
         st.query_params["run"] = run_id
+    if beside is not None and st.query_params.get("beside") != beside.run_id:
+        st.query_params["beside"] = beside.run_id
     stood_run, t = st.session_state.get("stood_at", (None, 0.0))
     if stood_run == run_id and st.query_params.get("t") != f"{t:.3f}":
         st.query_params["t"] = f"{t:.3f}"
 
 
-def _seconds(text: str | None) -> float | None:
+def seconds(text: str | None) -> float | None:
+    """A place on the clock from an address; None for what is no finite number."""
     try:
         value = float(text) if text is not None else math.nan
     except ValueError:

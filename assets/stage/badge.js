@@ -4,7 +4,7 @@
  */
 
 import { h, setText } from "./dom.js";
-import { machineName } from "./words.js";
+import { machineName, runName } from "./words.js";
 
 /**
  * A growing run is live; whatever is replayed is recorded; a simulation always says so.
@@ -34,7 +34,7 @@ export class Badge {
     const header = view.fold.header;
     this.word.dataset.source = view.source ?? "";
     setText(this.word, WORDS[view.source] ?? "");
-    setText(this.machine, header ? `${machineName(header)} · ${header.model?.name ?? "a model"}, ${header.precision}` : "");
+    setText(this.machine, header ? `${machineName(header)} · ${runName(header)}` : "");
     setText(this.speed, view.player.speed === 1 || view.player.follow ? "" : `shown at ${view.player.speed}× speed`);
   }
 }

@@ -16,6 +16,13 @@ export function machineName(header) {
   return devices.length > 1 ? `${devices.length} × ${devices[0].name}` : devices[0].name;
 }
 
+/** What ran: model and precision, and whatever about the run makes its figures other than the usual ones. @param {any} header */
+export function runName(header) {
+  const path = header.engine?.path;
+  const asides = [path && path !== "native" ? path : null, header.engine?.cold ? "first run after loading" : null];
+  return [header.model?.name ?? "a model", header.precision, ...asides].filter(Boolean).join(", ");
+}
+
 /** Names of the two limits on this device. @param {any} header */
 export function limitNames(header) {
   const device = deviceOf(header);

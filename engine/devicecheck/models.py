@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
-from engine import kernels, kernels_cuda
 from engine.blocks import Int4Groups
 from engine.embedding import DenseRows, RowTable
 from engine.families import DecoderConfig
-from engine.native import Assembly, NativeBackend
+from engine.native import NativeRecipe
 from sim.specs import ModelSpec
 
 SPREAD = 0.02  # standard deviation of the weights, as models are initialised
@@ -80,30 +79,6 @@ class RandomWeights:
         return shapes.get(name.split(".")[-2], (spec.hidden,))
 
 
-def problem(precision: str, device: torch.device) -> str | None:
-    """Why a precision cannot be built on this device, or None."""
-    source = kernels_cuda if device.type == "cuda" else None
-    if precision == "int8":
-        return kernels_cuda.int8_problem(device) if source else kernels.int8_problem()
-    if precision == "int4":
-        return kernels_cuda.int4_problem(device) if source else kernels.int4_problem()
-    return None
-
-
-def build(
-    spec: ModelSpec, precision: str, device: torch.device, capacity_tokens: int, *, cuda_graph: bool
-) -> NativeBackend:
-    """Our own forward with random weights. Raises RuntimeError or MemoryError when it does not fit."""
-    config = DecoderConfig(spec, norm_eps=1e-5, rope_theta=500_000.0)
-    on_cuda = device.type == "cuda"
-    products = kernels_cuda.cuda_kernels(device) if on_cuda else kernels.CPU_KERNELS
-    assembly = Assembly(config, RandomWeights.seeded(spec, device), precision, device, products)
-    return NativeBackend(
-        assembly.decoder(capacity_tokens, lambda doing, share: None),
-        assembly.embedding(),
-        precision,
-        device,
-        capacity_tokens,
-        options={},
-        cuda_graph=cuda_graph if on_cuda else None,
-    )
+def recipe(spec: ModelSpec, device: torch.device) -> NativeRecipe:
+    """How every model of ours is built, with random weights made on ``device``."""
+    return NativeRecipe(DecoderConfig(spec, norm_eps=1e-5, rope_theta=500_000.0), RandomWeights.seeded(spec, device))

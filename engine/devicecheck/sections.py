@@ -12,7 +12,7 @@ import torch
 
 from engine import ceilings
 from engine.devicecheck import counters
-from engine.devicecheck.models import SPECS, TINY, build, problem
+from engine.devicecheck.models import SPECS, TINY, recipe
 from engine.devicecheck.rows import Row
 from engine.devicecheck.trial import Trial, differences, run_trial
 from engine.failures import sentence
@@ -22,6 +22,7 @@ from sim.specs import ModelSpec
 from telemetry.events import Peak
 
 OPTIONAL = ("triton", "pynvml", "psutil", "transformers", "tokenizers", "safetensors", "gguf", "jinja2")
+CAPACITY_TOKENS = 1024
 HEADROOM = 1.25  # memory needed beside the weights, as a factor
 
 
@@ -120,12 +121,14 @@ def _timed(name: str, precision: str, settings: Settings, *, graph: bool) -> Gen
     machine = this_machine(settings.device)
     spec = TINY if settings.tiny else SPECS[name]
     label = f"{precision}, {'graph' if graph else 'eager'}"
-    why_not = problem(precision, machine.device) or _too_big(spec, precision, machine)
+    model = recipe(spec, machine.device)
+    support = next(s for s in model.precisions(machine.device) if s.precision == precision)
+    why_not = support.reason or _too_big(spec, precision, machine)
     if why_not is not None:
         yield Row(name, label, None, note=why_not)
         return None
     try:
-        backend = build(spec, precision, machine.device, 1024, cuda_graph=graph)
+        backend = model.build(precision, machine.device, CAPACITY_TOKENS, graph, lambda doing, share: None)
     except (RuntimeError, MemoryError, ValueError) as error:
         yield Row(name, label, None, note=sentence(error))
         return None

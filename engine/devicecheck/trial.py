@@ -85,7 +85,7 @@ def _record(
     request = RunRequest(prompt_tokens=len(ids), max_new_tokens=n_new, ignore_eos=True, text_withheld=True)
     spec, timer = backend.spec, timer_for(machine.device)
     sensors, described = open_sensors(machine.device.type, machine.uuid, 0)
-    setting = Setting(machine, peaks, spec.name, None, spec, backend, cuda_graph, 0.0, 0.0, cold=False)
+    setting = Setting(machine, peaks, spec.name, None, spec, backend, cuda_graph, None, None, cold=False)
     header = make_header(path.stem, request, setting, described, timer.clock(), datetime.now(UTC))
     with TraceWriter(path) as writer:
         recorder = Recorder(header, writer.write_line)

@@ -139,11 +139,7 @@ def visible_uuids(environment: Mapping[str, str], nvml: Any = None) -> list[str]
 
 
 def driver_facts(device: NvmlDevice) -> DriverFacts:
-    """Name, memory and peak bandwidth, each None where the driver does not say.
-
-    Peak bandwidth is 2 x the memory clock's maximum x bus width / 8 (double data rate): an RTX 4090's 10,501 MHz and
-    384 bits give its 1,008 GB/s.
-    """
+    """Name, memory and peak bandwidth, each None where the driver does not say."""
 
     def or_none(read: Callable[[], Any]) -> Any:
         try:
@@ -157,8 +153,18 @@ def driver_facts(device: NvmlDevice) -> DriverFacts:
     return DriverFacts(
         name=_text(or_none(lambda: device.call("nvmlDeviceGetName"))),
         memory_bytes=int(memory.total) if memory is not None and memory.total else None,
-        bandwidth_bytes_per_s=2 * clock_mhz * 1e6 * bus_bits / 8 if clock_mhz and bus_bits else None,
+        bandwidth_bytes_per_s=peak_bytes_per_s(clock_mhz and clock_mhz * 1e6, bus_bits),
     )
+
+
+def peak_bytes_per_s(memory_clock_hz: float | None, bus_width_bits: int | None) -> float | None:
+    """2 x the memory clock's maximum x bus width / 8 (double data rate); None where either is unknown.
+
+    An RTX 4090's 10,501 MHz and 384 bits give its 1,008 GB/s; an H100 SXM's 2,619 MHz and 5,120 bits its 3,352 GB/s.
+    """
+    if not memory_clock_hz or not bus_width_bits:
+        return None
+    return 2.0 * memory_clock_hz * bus_width_bits / 8
 
 
 def open_nvml(

@@ -149,6 +149,16 @@ def test_a_long_answer_keeps_the_page_small(open_stage: OpenStage, site: Site) -
     assert page.locator(".typed-text span").count() <= 800
 
 
+def test_a_line_without_a_blank_stretches_nothing(open_stage: OpenStage, site: Site) -> None:
+    line = "=" * 20_000
+    site.traces["line"] = traces.plain_run([line[:19_990], *line[19_990:]])
+    page = open_stage("run=line&t=999", size=(390, 844))
+    expect(page.locator(".typed-text")).to_contain_text(line)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    box, whole = page.locator(".typed-text").bounding_box(), stage(page).bounding_box()
+    assert box and whole and box["height"] < 844 and box["width"] <= whole["width"]
+
+
 def test_the_keyboard_moves_the_clock_and_no_key_reaches_streamlit(open_stage: OpenStage) -> None:
     page = open_stage("run=plain&t=0.3&density=lesson")
     page.evaluate("() => { window.seen = []; document.addEventListener('keydown', e => window.seen.push(e.key)); }")

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from engine.ceilings import Plan
 from engine.host import cpu_name
-from engine.load import PrecisionSupport
 from engine.machine import Machine
+from engine.precisions import PrecisionSupport
 from sim.costs import WeightBytes, weight_bytes
 from sim.specs import ModelSpec
 
@@ -39,7 +39,7 @@ def ids_of(text: str) -> list[int]:
 
 
 class ScriptedBackend:
-    """Says ``script`` token by token. ``fails_after``: raises ``error`` once that many tokens have been said."""
+    """Says ``script`` token by token, until ``break_after`` has it fail."""
 
     path = "native"
     prefill_chunk = 8
@@ -54,15 +54,18 @@ class ScriptedBackend:
         script: Sequence[int],
         capacity_tokens: int = 512,
         precision: str = "fp32",
-        fails_after: int | None = None,
-        error: BaseException | None = None,
     ) -> None:
         self.spec, self.device, self.precision = SPEC, torch.device("cpu"), precision
         self.capacity_tokens = capacity_tokens
         self._script, self._said = list(script), 0
-        self._fails_after, self._error = fails_after, error or RuntimeError("kernel failed\nat line 3")
+        self._fails_after: int | None = None
+        self._error: BaseException = RuntimeError()
         self.calls: list[tuple[str, int, int]] = []
         self.closed = False
+
+    def break_after(self, said: int, error: BaseException) -> None:
+        """Raise ``error`` in every run from now on, once that many tokens have been said in it."""
+        self._fails_after, self._error = said, error
 
     def weight_bytes(self, kind: str) -> WeightBytes:
         return weight_bytes(SPEC, 32.0)
@@ -99,8 +102,6 @@ class ScriptedModel:
 
     script: Sequence[int] = field(default_factory=lambda: ids_of("Hello"))
     name: str = "toy"
-    fails_after: int | None = None
-    error: BaseException | None = None
     revision: str | None = None
     spec: ModelSpec = SPEC
     tokenizer: Tokenizer = field(default_factory=byte_tokenizer)

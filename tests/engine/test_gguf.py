@@ -12,8 +12,10 @@ import torch
 import transformers
 from gguf import GGMLQuantizationType as Kind
 
+from engine.catalog import embedded_model
 from engine.gguf import GgufFile, GgufWeights
-from engine.load import NativeRecipe, embedded_model_path, open_model
+from engine.load import open_model
+from engine.native import NativeRecipe
 
 pytestmark = pytest.mark.engine
 CPU = torch.device("cpu")
@@ -102,7 +104,7 @@ def test_every_format_runs(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_header_equals_the_package_reader() -> None:
-    path = embedded_model_path()
+    path = embedded_model()
     assert path is not None
     ours, theirs = GgufFile(path), gguf.GGUFReader(path)
     fields = {name: field for name, field in theirs.fields.items() if not name.startswith("GGUF.")}
@@ -115,7 +117,7 @@ def test_header_equals_the_package_reader() -> None:
 
 def test_embedded_model_equals_transformers() -> None:
     """The package's own decoding and un-permutation (as transformers does it) into transformers' own model."""
-    path = embedded_model_path()
+    path = embedded_model()
     assert path is not None
     model = open_model(path, lambda doing, share: None)
     recipe = model._recipe

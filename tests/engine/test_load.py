@@ -13,8 +13,9 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models
 
+from engine.catalog import embedded_model
 from engine.families import UnsupportedModel, from_hugging_face
-from engine.load import LoadedModel, embedded_model_path, open_model
+from engine.load import LoadedModel, open_model
 
 pytestmark = pytest.mark.engine
 CPU = torch.device("cpu")
@@ -57,11 +58,11 @@ def tiny_gpt2() -> transformers.PreTrainedModel:
     return transformers.GPT2LMHeadModel(config)
 
 
-def test_the_embedded_model_is_found_without_importing_its_package() -> None:
-    path = embedded_model_path()
-    assert path is not None and path.suffix == ".gguf"
+def test_the_embedded_model_opens() -> None:
+    path = embedded_model()
+    assert path is not None
     model = opened(path)
-    assert (model.source_kind, model.spec.n_layers, model.spec.vocab) == ("embedded", 30, 49152)
+    assert (model.spec.n_layers, model.spec.vocab) == (30, 49152)
     assert model.chat_template is not None
 
 
@@ -131,6 +132,20 @@ def test_unknown_precision_is_refused(tmp_path: Path) -> None:
     save(tmp_path, tiny_llama())
     with pytest.raises(ValueError, match="fp8 is not available"):
         opened(tmp_path).build("fp8", CPU, 64)
+
+
+def test_a_device_without_quantised_products_says_so(tmp_path: Path) -> None:
+    save(tmp_path, tiny_llama())
+    supports = {s.precision: s for s in opened(tmp_path).precisions(torch.device("mps"))}
+    assert [p for p, s in supports.items() if s.available] == ["fp32", "bf16"]
+    assert supports["int4"].reason == "8-bit and 4-bit products are there for CPUs and CUDA only."
+
+
+def test_a_hub_id_that_cannot_be_fetched_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match="'nobody/nothing-at-all' could not be fetched from the hub") as raised:
+        opened("nobody/nothing-at-all")
+    assert "\n" not in str(raised.value)
 
 
 def test_other_models_take_the_generic_path(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.load import PrecisionSupport
 from engine.offers import Timed, from_facts, judge, time_all, to_facts
+from engine.precisions import PrecisionSupport
 from tests.engine.fakes import ScriptedBackend
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]

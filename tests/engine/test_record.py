@@ -69,6 +69,22 @@ def test_load_warm_up_and_first_token_stand_apart_and_the_cold_run_is_out_of_the
     assert (cold["load_s"], cold["warmup_s"], cold["warm"]) == (29.0, 6.5, None)
     words = in_words(report)
     assert all(name in words for name in ("load", "warm-up", "TTFT", "decode", "cold run", "warm median"))
+    assert "memory: prefill -, decode - of a ceiling that is not known" in words
+
+
+def test_shares_are_printed_with_what_they_are_shares_of() -> None:
+    run = made_up(1.0, 4.0, 10, 5, 0.0, 0.0)
+    peak = {"quantity": "flops", "value": 478e9, "label": "measured here"}
+    bus = {"quantity": "bytes_per_s", "value": 55e9, "label": "datasheet"}
+    report = figures([run], run) | {
+        "mfu": {"prefill": 0.794, "decode": 0.0312},
+        "mbu": {"prefill": None, "decode": 0.5},
+        "denominators": {"prefill_compute": peak, "decode_compute": peak, "memory": bus, "from_cache": True},
+    }
+    assert in_words(report).splitlines()[-2:] == [
+        "compute: prefill 79.4 %, decode 3.12 % of 478 GFLOP/s (measured here)",
+        "memory, from cache: prefill -, decode 50 % of 55 GB/s (datasheet)",
+    ]
 
 
 def test_the_written_run_is_the_one_whose_time_is_the_median() -> None:

@@ -146,7 +146,8 @@ def test_cancel_during_a_long_prompt_stops_between_chunks() -> None:
 
 @pytest.mark.parametrize("said_before", [0, 5])
 def test_a_failing_step_passes_through_with_the_text_so_far(said_before: int) -> None:
-    backend = ScriptedBackend(ids_of("Hello world"), fails_after=said_before)
+    backend = ScriptedBackend(ids_of("Hello world"))
+    backend.break_after(said_before, RuntimeError("kernel failed"))
     run = Run(backend, RunRequest(prompt="x", max_new_tokens=50, stop=("orld!",)))
     with pytest.raises(RuntimeError, match="kernel failed"):
         run.runner.run()

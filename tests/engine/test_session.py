@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from engine import ceilings
 from engine.catalog import Catalog, collect
+from engine.remembered import Remembered
 from engine.session import Session
+from sim.here import Basis
 from telemetry.events import KINDS
 from telemetry.protocol import Message, RunRequest, State
-from tests.engine.fakes import MACHINE, QUICK, ScriptedBackend, ScriptedModel, gguf_at, ids_of
+from tests.engine.fakes import MACHINE, QUICK, SPEC, ScriptedBackend, ScriptedModel, gguf_at
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 HELLO = RunRequest(prompt="Hi", max_new_tokens=5)
@@ -45,6 +48,11 @@ class Desk:
         self.session.ready_for(request)
         self.session.run("r1", request, lines.append, **options)
         return [json.loads(line) for line in lines]
+
+    @property
+    def backend(self) -> ScriptedBackend:
+        """The one that stands built for the model opened last."""
+        return self.alive[-1].alive[-1]
 
     @property
     def states(self) -> list[str]:
@@ -122,15 +130,24 @@ def test_load_and_warm_up_stand_apart_and_only_the_first_run_is_cold(desk: Desk)
     assert "cold" not in {k for line in first[1:] for k in line}
 
 
-def test_what_a_run_reached_raises_a_ceiling_that_was_too_low(desk: Desk) -> None:
+def test_what_a_run_reached_raises_a_ceiling_that_was_too_low(tmp_path: Path) -> None:
+    low = {"value": 1.0, "provenance": "measured", "label": "put here by a test"}
+    Remembered(tmp_path, "ceilings").store(
+        ceilings.conditions(MACHINE, ceilings.own_shapes(SPEC), QUICK),
+        [
+            {**low, "quantity": "bytes_per_s", "working_set_bytes": 1 << 30},
+            {**low, "quantity": "flops", "dtype": "fp32"},
+        ],
+    )
+    desk = Desk(tmp_path, tmp_path)
     desk.session.load(precision="fp32")
     header, *events = desk.run()
-    late = [e["fields"]["ceilings"] for e in events if e["k"] == "meta"]
-    reached = max(
-        sum(s["bytes"].values()) / (s["t1"] - s["t0"]) for s in events if s["k"] == "step" and s["t1"] > s["t0"]
-    )
-    memory = (late[-1] if late else header["ceilings"])["memory"]
-    assert memory is None or memory["value"] <= max(reached, header["ceilings"]["memory"]["value"])
+    assert header["ceilings"]["memory"]["value"] == 1.0
+    (raised,) = [e["fields"]["ceilings"] for e in events if e["k"] == "meta"]
+    steps = [[s for s in events if s["k"] == "step" and s["rows"][0][3] == kind] for kind in ("prefill", "decode")]
+    rates = [sum(sum(s["bytes"].values()) for s in of) / sum(s["t1"] - s["t0"] for s in of) for of in steps]
+    assert raised["memory"]["value"] == pytest.approx(max(rates), rel=1e-2)
+    assert {peak["label"] for name, peak in raised.items() if name != "from_cache"} == {"reached here by this run"}
 
 
 @pytest.mark.parametrize("fails_after", [0, 5])
@@ -148,10 +165,8 @@ def test_a_failing_run_ends_in_a_sentence_keeps_its_text_and_the_next_works(
     desk: Desk, fails_after: int, error: BaseException, says: str
 ) -> None:
     desk.session.load(precision="fp32")
-    model = desk.alive[0]
-    sound = model.alive[0]
-    broken = ScriptedBackend(ids_of("Hello world"), fails_after=fails_after, error=error)
-    desk.session._built = type(desk.session._built)(broken, "fp32", False, 0.0, 0.0)  # type: ignore[call-arg]
+    broken = desk.backend
+    broken.break_after(fails_after, error)
     lines = desk.run(RunRequest(prompt="Hi", precision="fp32", max_new_tokens=50))
     assert text_of(lines) == "Hello"[:fails_after]
     ends = [e for e in lines if e.get("k") == "end"]
@@ -161,14 +176,13 @@ def test_a_failing_run_ends_in_a_sentence_keeps_its_text_and_the_next_works(
     assert {e["k"] for e in lines[1:]} <= set(KINDS)
     assert not desk.session.broken
     assert text_of(desk.run()) == "Hello"
-    assert sound is not model.alive[0]
+    assert desk.backend is not broken
 
 
 def test_a_lost_device_is_said_to_be_lost(desk: Desk) -> None:
     desk.session.load(precision="fp32")
     error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
-    broken = ScriptedBackend(ids_of("Hello"), fails_after=1, error=error)
-    desk.session._built = type(desk.session._built)(broken, "fp32", False, 0.0, 0.0)  # type: ignore[call-arg]
+    desk.backend.break_after(1, error)
     assert desk.run(RunRequest(prompt="Hi", precision="fp32"))[-1]["reason"] == "error"
     assert desk.session.broken
 
@@ -189,3 +203,38 @@ def test_what_cannot_run_is_refused_and_writes_no_line(desk: Desk, request_: Run
     with pytest.raises((ValueError, LookupError), match=says):
         desk.run(request_)
     assert text_of(desk.run()) == "Hello"
+
+
+@pytest.fixture
+def measured_desk(tmp_path: Path) -> Desk:
+    """On a machine whose ceilings are known, as they are after the full measurement."""
+    known = {"value": 1e10, "provenance": "measured", "label": "put here by a test"}
+    peaks = [
+        {**known, "quantity": "bytes_per_s", "working_set_bytes": 1 << 30},
+        {**known, "quantity": "flops", "dtype": "fp32"},
+    ]
+    Remembered(tmp_path, "ceilings").store(ceilings.conditions(MACHINE, ceilings.own_shapes(SPEC), QUICK), peaks)
+    return Desk(tmp_path, tmp_path)
+
+
+def test_a_prediction_stands_in_the_header_before_a_run_of_known_length(measured_desk: Desk) -> None:
+    measured_desk.session.load(precision="fp32")
+    header, *events = measured_desk.run(RunRequest(prompt_tokens=12, max_new_tokens=3))
+    assert header["prediction"]["ttft_s"] > 0
+    assert header["prediction"]["interval"]["tpot_s"][0] < header["prediction"]["tpot_s"]
+    assert not [e for e in events if e["k"] == "meta" and "prediction" in e["fields"]]
+
+
+def test_the_prediction_for_a_text_comes_when_its_tokens_are_counted(measured_desk: Desk) -> None:
+    measured_desk.session.load(precision="fp32")
+    header, *events = measured_desk.run(RunRequest(prompt="Hello", max_new_tokens=3))
+    assert header["prediction"] is None
+    (late,) = [e["fields"]["prediction"] for e in events if e["k"] == "meta" and "prediction" in e["fields"]]
+    assert late["tpot_s"] > 0
+
+
+def test_what_a_prediction_rests_on_is_told_while_a_precision_is_built(measured_desk: Desk) -> None:
+    measured_desk.session.load(precision="fp32")
+    ready = [m for m in measured_desk.said if isinstance(m, State) and m.state == "ready"][-1]
+    assert ready.basis is not None
+    assert Basis.from_json(ready.basis).predict(12, 3).ttft_s

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, models
 
 from engine.cuda_graph import bucket_lengths
 from engine.kernels import CPU_KERNELS
-from engine.load import LoadedModel, NativeRecipe, open_model
-from engine.native import Assembly, NativeBackend
+from engine.load import LoadedModel, open_model
+from engine.native import Assembly, NativeBackend, NativeRecipe
 
 pytestmark = pytest.mark.engine
 CPU = torch.device("cpu")

@@ -61,6 +61,7 @@ def test_the_residual_is_the_greatest_disagreement_between_ties(monkeypatch: pyt
     clock = Clock(1.001)
     timer = timer_on(clock, monkeypatch)
     timer.tie()
+    assert timer.clock()["residual_s"] is None
     for seconds in (10.0, 1.0):
         clock.host_s += seconds
         timer.tie()

@@ -10,7 +10,8 @@ import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
-from engine.load import embedded_model_path, open_model
+from engine.catalog import embedded_model
+from engine.load import open_model
 from engine.tokenizer import TokenizerData, from_directory, from_gguf
 
 pytestmark = pytest.mark.engine
@@ -147,6 +148,11 @@ def test_directory_collects_ends_from_all_its_files(tmp_path: Path) -> None:
     assert data.chat_template == "hi"
 
 
+def test_a_template_in_a_file_of_its_own_comes_before_the_one_in_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text("{{ 'é' }}", "utf-8")
+    assert directory_with(tmp_path, tokenizer_config={"chat_template": "hi"}).chat_template == "{{ 'é' }}"
+
+
 def test_a_broken_tokenizer_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
     with pytest.raises(ValueError, match="cannot be read"):
@@ -157,7 +163,7 @@ def test_a_broken_tokenizer_file_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_embedded_tokenizer_round_trips() -> None:
-    path = embedded_model_path()
+    path = embedded_model()
     assert path is not None
     model = open_model(path, lambda doing, share: None)
     for text in TEXTS:

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from telemetry.events import Sample
+from telemetry.sensors.base import Lane, Sensor
+
 CODES = {
     "NotSupported": 3,
     "NoPermission": 4,
@@ -166,6 +169,7 @@ class FakeNvml:
     def nvmlGpmSampleFree(self, sample: Any) -> None:
         assert not sample.freed
         sample.freed = True
+        self.calls.append("gpm_free")
 
     def nvmlGpmSampleGet(self, handle: int, sample: Any) -> None:
         self._answer(handle, "gpm_sample", None)
@@ -195,3 +199,23 @@ class FakeNvml:
 
 GPM_GOOD = {5: 61.0, 10: 35.0, 2: 90.0}
 NAN = math.nan
+ONE = [{"uuid": "GPU-aaaa", "name": "NVIDIA H100 80GB HBM3", "memory_total": 80 << 30}]
+LANES: tuple[Lane, ...] = ("fast", "slow")
+
+
+class Clock:
+    """Seconds that pass only when told."""
+
+    def __init__(self) -> None:
+        self.t = 0.0
+
+    def __call__(self) -> float:
+        return self.t
+
+
+def read(sensor: Sensor, clock: Clock | None = None) -> dict[str, Sample]:
+    """Begin, wait a second, read both lanes."""
+    clock = clock or Clock()
+    sensor.begin(clock)
+    clock.t += 1.0
+    return {s.metric: s for lane in LANES for s in sensor.sample(lane, clock)}

@@ -9,25 +9,13 @@ from typing import Any
 
 import pytest
 
-from telemetry.events import Sample
 from telemetry.sensors.base import Sensor, Unavailable
-from telemetry.sensors.gpm import MIN_WINDOW_S, GpmSensor
-from telemetry.sensors.nvml import NvmlDevice, driver_facts, open_device, open_nvml, visible_uuids
-from tests.telemetry.fake_nvml import GPM_GOOD, NAN, FakeNvml
+from telemetry.sensors.gpm import GpmSensor
+from telemetry.sensors.nvml import driver_facts, open_device, open_nvml, peak_bytes_per_s, visible_uuids
+from tests.telemetry.fake_nvml import LANES, NAN, ONE, Clock, FakeNvml, read
 
 CASES = Path(__file__).parents[1] / "cases"
 SCENARIOS = {s["id"]: s for s in json.loads((CASES / "d_nvml_scenarios.json").read_text())["scenarios"]}
-ONE = [{"uuid": "GPU-aaaa", "name": "NVIDIA H100 80GB HBM3", "memory_total": 80 << 30}]
-
-
-class Clock:
-    """Seconds that pass only when told."""
-
-    def __init__(self) -> None:
-        self.t = 0.0
-
-    def __call__(self) -> float:
-        return self.t
 
 
 def scenario(name: str) -> FakeNvml:
@@ -36,19 +24,6 @@ def scenario(name: str) -> FakeNvml:
 
 def gauges(nvml: FakeNvml, **options: Any) -> Sensor:
     return open_nvml(0, open_device(None, nvml), **options)
-
-
-def read(sensor: Sensor, clock: Clock | None = None) -> dict[str, Sample]:
-    """Begin, wait a second, read both lanes."""
-    clock = clock or Clock()
-    sensor.begin(clock)
-    clock.t += 1.0
-    return {s.metric: s for lane in ("fast", "slow") for s in sensor.sample(lane, clock)}  # type: ignore[arg-type]
-
-
-def gpm_sensor(**answers: Any) -> tuple[GpmSensor, FakeNvml]:
-    nvml = FakeNvml(ONE, **{"gpm_support": 1, "gpm_values": GPM_GOOD, **answers})
-    return GpmSensor(0, NvmlDevice(nvml, 0), sleep=lambda _: None), nvml
 
 
 # Which GPU
@@ -171,7 +146,7 @@ def test_absent_metrics_are_said_once_a_run_and_asked_no_more() -> None:
 def test_impossible_values_are_dropped_and_marked(function: str, metric: str, n_good: int, value: float) -> None:
     sensor, clock = gauges(FakeNvml(ONE, **{function: lambda n: 40 if n <= n_good else value})), Clock()
     read(sensor, clock)
-    later = [s for lane in ("fast", "slow") for s in sensor.sample(lane, clock) if s.metric == metric]  # type: ignore[arg-type]
+    later = [s for lane in LANES for s in sensor.sample(lane, clock) if s.metric == metric]
     assert [s.value for s in later] == [None]
     assert "value" in (later[0].reason or "")
 
@@ -261,6 +236,15 @@ def test_names_are_text_and_the_bandwidth_is_the_datasheets() -> None:
     assert driver_facts(open_device(None, FakeNvml(ONE, bus_width="NotSupported"))).bandwidth_bytes_per_s is None
 
 
+@pytest.mark.parametrize(
+    ("clock_mhz", "bus_bits", "giga"), [(10_501, 384, 1008), (1215, 5120, 1555), (2619, 5120, 3352)]
+)
+def test_memory_rate_from_clock_and_bus_matches_published_cards(clock_mhz: int, bus_bits: int, giga: int) -> None:
+    """RTX 4090, A100 40 GB, H100 SXM: NVIDIA's published bandwidths."""
+    assert peak_bytes_per_s(clock_mhz * 1e6, bus_bits) == pytest.approx(giga * 1e9, rel=1e-3)
+    assert peak_bytes_per_s(None, bus_bits) is peak_bytes_per_s(clock_mhz, 0) is None
+
+
 # A GPU that is lost
 
 
@@ -273,7 +257,7 @@ def test_a_lost_gpu_keeps_its_samples_says_so_once_and_is_asked_no_more() -> Non
     before = read(sensor, clock)
     assert before["busy_time"].value == 0.4
     lost = True
-    after = [s for _ in range(30) for lane in ("fast", "slow") for s in sensor.sample(lane, clock)]  # type: ignore[arg-type]
+    after = [s for _ in range(30) for lane in LANES for s in sensor.sample(lane, clock)]
     assert {s.value for s in after} == {None}
     assert len(after) == len(sensor.metrics)
     assert {s.reason for s in after} == {"The GPU has fallen off the bus; its driver is not asked any more."}
@@ -306,100 +290,3 @@ def test_a_mig_slice_reads_its_memory_and_the_cards_power() -> None:
     sensor = open_nvml(0, open_device("MIG-1", nvml))
     assert read(sensor)["power_w"].value == 300.0
     assert [i.label for i in sensor.metrics if i.metric == "power_w"] == ["power, whole card"]
-
-
-def test_activity_of_a_mig_slice_is_asked_of_its_card() -> None:
-    devices = [{"uuid": "GPU-card"}, {"uuid": "MIG-1", "mig_uuid": "MIG-1"}]
-    nvml = FakeNvml(devices, gpm_support=1, gpm_values=GPM_GOOD)
-    sensor = GpmSensor(0, open_device("MIG-1", nvml), sleep=lambda _: None)
-    assert all(info.reason is None for info in sensor.metrics)
-    assert nvml.calls.count("gpm_mig_sample") == 2
-    assert nvml.calls.count("gpm_sample") == 0
-
-
-# Activity counters
-
-
-def test_activity_is_a_fraction_over_its_window() -> None:
-    sensor, _ = gpm_sensor()
-    samples = read(sensor)
-    assert {m: s.value for m, s in samples.items()} == {"tensor_active": 0.61, "dram_active": 0.35, "sm_active": 0.9}
-    assert {(s.t0, s.t1) for s in samples.values()} == {(0.0, 1.0)}
-    assert {info.provenance for info in sensor.metrics} == {"counter"}
-
-
-def test_a_window_is_never_shorter_than_110_ms() -> None:
-    sensor, nvml = gpm_sensor()
-    clock = Clock()
-    sensor.begin(clock)
-    taken = nvml.calls.count("gpm_sample")
-    windows = []
-    for _ in range(300):  # ten seconds of polling at 33 ms
-        clock.t += 1 / 30
-        windows += [s.t1 - s.t0 for s in sensor.sample("fast", clock) if s.metric == "dram_active"]
-    assert min(windows) >= MIN_WINDOW_S
-    assert nvml.calls.count("gpm_sample") - taken <= 90  # nine a second
-
-
-def test_an_old_snapshot_opens_a_new_window() -> None:
-    sensor, _ = gpm_sensor()
-    clock = Clock()
-    sensor.begin(clock)
-    clock.t = 30.0
-    assert sensor.sample("fast", clock) == []
-    clock.t = 30.2
-    assert {(s.t0, s.t1) for s in sensor.sample("fast", clock)} == {(30.0, 30.2)}
-
-
-@pytest.mark.parametrize(
-    ("answers", "reason"),
-    [
-        ({"gpm_support": 0}, "no activity counters"),
-        ({"gpm_support": "FunctionNotFound"}, "too old"),
-        ({"gpm_sample": "NotSupported"}, "does not offer it"),  # the support flag lies
-        ({"gpm_sample": "NoPermission"}, "does not permit"),
-        ({"gpm_values": "Unknown"}, "could not work out"),
-        ({"gpm_values": {}}, "left this counter out"),
-        ({"gpm_values": dict.fromkeys((5, 10, 2), NAN)}, "not a number"),
-        ({"gpm_values": dict.fromkeys((5, 10, 2), ("error", 3))}, "error 3"),
-        ({"gpm_values": dict.fromkeys((5, 10, 2), 2619.0)}, "2619 % is outside 0 to 100 %"),
-    ],
-)
-def test_support_is_two_snapshots_that_gave_a_value(answers: dict[str, Any], reason: str) -> None:
-    sensor, nvml = gpm_sensor(**answers)
-    assert all(reason in (info.reason or "") for info in sensor.metrics)
-    asked = len(nvml.calls)
-    assert {s.value for s in read(sensor).values()} == {None}
-    assert len(nvml.calls) == asked
-
-
-def test_counters_fail_one_by_one() -> None:
-    """An untouched slot, an error and a NaN beside good values; sentinels keep them from reading as 0."""
-    sensor, _ = gpm_sensor(gpm_values={5: None, 10: 35.0, 2: NAN})
-    assert {i.metric: i.reason is None for i in sensor.metrics} == {
-        "tensor_active": False,
-        "dram_active": True,
-        "sm_active": False,
-    }
-
-
-def test_outliers_are_dropped_marked_once_and_spoil_nothing() -> None:
-    """Guards D6: rare values of 2619 % and 4294967295 % among good ones."""
-    script = [50.0, 70.0, 2619.0, 4294967295.0, -1.0, 97.0]
-    sensor, _ = gpm_sensor(gpm_values=lambda n: dict.fromkeys((5, 10, 2), script[n - 1]))
-    clock = Clock()
-    sensor.begin(clock)
-    samples = []
-    for _ in script[1:]:
-        clock.t += 0.2
-        samples += [s for s in sensor.sample("fast", clock) if s.metric == "dram_active"]
-    assert [s.value for s in samples] == [0.7, None, None, None, 0.97]
-    assert all(s.reason for s in samples if s.value is None)
-
-
-def test_snapshots_are_given_back_once() -> None:
-    sensor, nvml = gpm_sensor()
-    sensor.close()
-    sensor.close()
-    assert sensor.sample("fast", Clock()) is not None
-    assert "gpm_metrics" in nvml.calls

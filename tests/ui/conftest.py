@@ -15,6 +15,7 @@ from server import Server
 from server.hub import Bell, Hub
 from server.runs import Runs, Sink
 from server.store import Store
+from sources.simulated import SimulatedSource
 from telemetry.protocol import Hello, ModelOffer, PrecisionOffer, Progress, RunRequest, State
 from ui.selection import OPENING
 
@@ -79,7 +80,7 @@ def desk(tmp_path: Path, source: ScriptedSource, trace_text: Callable[..., str])
     loop = asyncio.new_event_loop()  # nobody watches over a websocket here, so it never has to turn
     bell = Bell(loop)
     runs = Runs(Store(tmp_path / "runs", shipped), Hub(loop), bell.ring)
-    desk = Server(runs, {"live": source}, bell)
+    desk = Server(runs, {"live": source}, bell, simulator=SimulatedSource())
     server.install(desk)
     yield desk
     source.close()

@@ -228,3 +228,11 @@ def test_without_its_server_the_page_says_how_to_start_it() -> None:
     server.install(None)
     with pytest.raises(LookupError, match=r"streamlit run app\.py"):
         server.current()
+
+
+def test_moving_the_settings_loads_and_runs_nothing(app: AppTest, source: ScriptedSource) -> None:
+    app.run()
+    for temperature in (0.2, 0.4, 0.6, 0.8, 1.0):
+        app.slider(key="run_temperature").set_value(temperature).run()
+    assert app.slider(key="run_temperature").value == 1.0
+    assert source.requests == []

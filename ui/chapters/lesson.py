@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ui.chapters.simulate import BELOW_STAGE
 from ui.lessons import drawn, ground
 from ui.lessons.chapters import CHAPTERS, Chapter
 from ui.lessons.ground import Ground
@@ -15,8 +16,8 @@ from ui.lessons.guess import Guess
 from ui.lessons.text import fill, glossary, phrase, with_definitions
 
 KEY = "lesson_chapter"
-# Drawn after the stage, which stands below a page's own content; ui/main.py has the rule.
-BELOW_STAGE = "below_stage"
+# While a guess is open, the stage would tell the answer.
+HIDDEN = "<style>.st-key-stage_place {display: none}</style>"
 
 
 def page() -> None:
@@ -29,7 +30,7 @@ def page() -> None:
         if strange:
             st.text(phrase("page.unknown"))
         _chapter(chapter, facts)
-    deeper = chapter.text.sections.get("deeper")
+    deeper = None if _is_asking(chapter) else chapter.text.sections.get("deeper")
     with st.container(key=BELOW_STAGE):
         if deeper:
             st.subheader(phrase("page.deeper"))
@@ -91,7 +92,8 @@ def _turn(name: str, to: Chapter | None, icon: str) -> None:
 
 def _chapter(chapter: Chapter, facts: Ground) -> None:
     sections, figures = chapter.text.sections, chapter.figures(facts)
-    if chapter.guess is not None and chapter.guess.made() is None:
+    if chapter.guess is not None and _is_asking(chapter):
+        st.html(HIDDEN)
         _verdict(fill(sections["question"], figures))
         chapter.guess.ask()
         return
@@ -106,6 +108,11 @@ def _chapter(chapter: Chapter, facts: Ground) -> None:
         _words("words", fill(sections["words"], figures))
     with right:
         st.fragment(chapter.panel)(facts)
+
+
+def _is_asking(chapter: Chapter) -> bool:
+    """Whether the learner is to guess before anything is told."""
+    return chapter.guess is not None and chapter.guess.made() is None
 
 
 def _verdict(text: str) -> None:

@@ -41,7 +41,7 @@ def show(figure: go.Figure, key: str) -> None:
 
 def intensity(points: Sequence[tuple[int, float]], asked: int, ridge: float | None, ridge_name: str) -> go.Figure:
     """FLOP/byte against prompt length; the ridge is a line, the asked length a point."""
-    figure = go.Figure(layout=_layout("tokens in the prompt", "FLOP for each byte", 220))
+    figure = go.Figure(layout=_layout("tokens in the prompt", "FLOP for each byte", 195))
     figure.add_scatter(
         x=[n for n, _ in points],
         y=[y for _, y in points],
@@ -116,8 +116,8 @@ def bandwidths(rows: Sequence[tuple[str, float, str, bool]], needed: float, need
 def rooflines(roofs: Sequence[Roof]) -> go.Figure:
     """A small roofline each, side by side on the same axes: reading a diamond, writing a circle."""
     figure = make_subplots(1, len(roofs), shared_yaxes=True, subplot_titles=[r.name for r in roofs])
-    figure.update_layout(_layout("", "", 230))
-    figure.update_layout(legend={"y": -0.12, "yanchor": "top"})
+    figure.update_layout(_layout("", "", 240))
+    figure.update_layout(legend={"y": -0.22, "yanchor": "top"})
     xs = [p[0] for r in roofs for p in (r.reading, r.writing)] + [r.flops_per_s / r.bytes_per_s for r in roofs]
     low, high = min(xs) / 2, max(xs) * 2
     for column, r in enumerate(roofs, 1):

@@ -1,8 +1,13 @@
-"""The switch between the three densities of the stage: what opens, what teaches, and everything."""
+"""The switch between the three densities of the stage: what opens, what teaches, and everything.
+
+Two runs side by side have one density of their own; then the way back to one run stands in the switch's place.
+"""
 
 from __future__ import annotations
 
 import streamlit as st
+
+from ui import selection
 
 NAMES = {"hero": "Hero", "lesson": "Lesson", "lab": "Lab"}
 
@@ -17,6 +22,13 @@ def switch() -> str:
         format_func=NAMES.__getitem__,
         key="density",
         bind="query-params",
+        persist_state="session",
         label_visibility="collapsed",
     )
     return chosen or "hero"
+
+
+def alone() -> str:
+    """Draws the button that ends a comparison, and gives the density that a single run would have."""
+    st.button("Show one run only", on_click=selection.put_beside, args=(None,), key="show_one_run")
+    return str(st.session_state.get("density") or "hero")

@@ -41,9 +41,11 @@ def data(shown: Shown, density: str) -> dict[str, Any]:
         "recorded": not shown.live,
         "title": shown.title,
     }
+    beside = shown.beside and {"id": shown.beside.run_id, "live": shown.beside.live, "title": shown.beside.title}
     return {
         "density": density,
         "run": run or None,
+        "compare": beside,
         "statusUrl": "api/status",
         "plotly": f"plotly/{server.plotly_digest()}/plotly.min.js",
         "t": shown.t,

@@ -2,7 +2,7 @@ import * as format from "/assets/stage/format.js";
 import { sourceOf } from "/assets/stage/badge.js";
 import { buttonFor } from "/assets/stage/runbutton.js";
 import { luminance, readTheme, toRgb } from "/assets/stage/theme.js";
-import { denominatorWords, headline, limitNames, regimeWords } from "/assets/stage/words.js";
+import { denominatorWords, headline, limitNames, regimeWords, runName } from "/assets/stage/words.js";
 import { HEADER, equal, ok, test } from "./check.js";
 
 const plain = (text) => text.replaceAll("\u202f", " ");
@@ -63,6 +63,13 @@ test("a CPU has a memory bus and no tensor cores", () => {
   equal(limitNames(HEADER), { compute: "Compute", memory: "Memory bus" });
   equal(limitNames({ devices: [{ kind: "cuda", name: "NVIDIA H200" }] }).memory, "Memory (HBM)");
   equal(limitNames({ devices: [{ kind: "cuda", name: "NVIDIA GeForce RTX 4090" }] }).memory, "Memory (VRAM)");
+});
+
+test("a run of another path and a cold run are marked as such", () => {
+  const run = { model: { name: "toy" }, precision: "fp32" };
+  equal(runName({ ...run, engine: { path: "native", cold: false } }), "toy, fp32");
+  equal(runName({ ...run, engine: { path: "generic path", cold: true } }), "toy, fp32, generic path, first run after loading");
+  equal(runName({ ...run, model: {} }), "a model, fp32", "a simulation has no engine");
 });
 
 test("a missing ceiling is said, not drawn", () => ok(denominatorWords(null).includes("not known"), "a reason"));

@@ -34,17 +34,23 @@ def figures(ground: Ground) -> dict[str, str]:
 
 def panel(ground: Ground) -> None:
     """The grid above, the intensity under the learner's slider below."""
-    _passes(ground)
-    asked = st.select_slider(
+    turn: int = st.session_state.setdefault("prefill_turn", 0)
+    place = st.container()
+    slider, button = st.columns([4, 1], vertical_alignment="bottom")
+    asked = slider.select_slider(
         phrase("prefill.length"), LENGTHS, USUAL_LENGTH, format_func=lambda n: f"{n:,}", key="prefill_length"
     )
+    if button.button(phrase("panel.again"), icon=":material/replay:", key="prefill_again", width="stretch"):
+        st.session_state["prefill_turn"] = turn = turn + 1
+    with place:
+        _passes(ground, turn)
     st.text(_answer(ground, asked))
     points = [(n, _intensity(ground, n)) for n in LENGTHS]
     ridge = ground.ridge_flops_per_byte
     charts.show(charts.intensity(points, asked, ridge, phrase("prefill.ridge")), "prefill_intensity")
 
 
-def _passes(ground: Ground) -> None:
+def _passes(ground: Ground, turn: int) -> None:
     n, spec = f"{ground.n_read:,}", ground.spec
     first = ground.reading[0]
     shapes = (
@@ -57,11 +63,7 @@ def _passes(ground: Ground) -> None:
     cache = drawn.filling(
         [(s.t1_s, s.n_tokens / ground.n_read) for s in ground.reading], "kv", phrase("prefill.cache", total=total)
     )
-    turn: int = st.session_state.setdefault("prefill_turn", 0)
-    place, button = st.columns([4, 1])
-    if button.button(phrase("panel.again"), icon=":material/replay:", key="prefill_again"):
-        st.session_state["prefill_turn"] = turn = turn + 1
-    place.html(drawn.again(turn, shapes + lit + cache))
+    st.html(drawn.again(turn, shapes + lit + cache))
 
 
 def _answer(ground: Ground, asked: int) -> str:
