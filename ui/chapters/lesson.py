@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ui import actions
 from ui.chapters.simulate import BELOW_STAGE
 from ui.lessons import drawn, ground
 from ui.lessons.chapters import CHAPTERS, Chapter
 from ui.lessons.ground import Ground
 from ui.lessons.guess import Guess
 from ui.lessons.text import fill, glossary, phrase, with_definitions
+from ui.panels import present
 
 KEY = "lesson_chapter"
 # While a guess is open, the stage would tell the answer.
@@ -54,6 +56,20 @@ def go(slug: str) -> None:
     st.session_state[KEY] = slug
 
 
+def turn() -> None:
+    """As in a callback: the chapter that the stage's keys asked for, in presenter mode."""
+    before, after = neighbours(chosen()[0])
+    to = {1: after, -1: before}.get(actions.stepped())
+    if to is not None:
+        go(to.slug)
+
+
+def on_stage() -> bool:
+    """Whether the chapter that is about to be drawn has the stage for its figure."""
+    slug = st.session_state.get(KEY) or st.query_params.get("chapter")
+    return any(chapter.slug == slug and chapter.on_stage for chapter in CHAPTERS)
+
+
 def neighbours(chapter: Chapter) -> tuple[Chapter | None, Chapter | None]:
     """The chapter before and the one after."""
     at = CHAPTERS.index(chapter)
@@ -74,6 +90,7 @@ def _navigation(chapter: Chapter) -> None:
             label_visibility="collapsed",
         )
         _turn("next", after, ":material/arrow_forward:")
+        present.button("present_lesson")
         with st.popover(phrase("page.glossary")):
             for term, meaning in glossary().items():
                 st.markdown(f"**{term}**: {meaning}")

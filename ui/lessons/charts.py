@@ -12,7 +12,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
-from plotly.subplots import make_subplots
 
 READING, WRITING, KV, WEIGHTS, MUTED = "#3b82f6", "#ea7317", "#c026d3", "#64748b", "#94a3b8"
 TICKS_PX = 14
@@ -21,9 +20,10 @@ STILL = {"displayModeBar": False}
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """A device on a roofline: peak and bandwidth, and the two points of a run on it. ``name`` stands at the ridge."""
+    """A device on a roofline: peak and bandwidth, also in words, and the two points (FLOP/byte, FLOP/s) of a run."""
 
     name: str
+    rates: str
     flops_per_s: float
     bytes_per_s: float
     reading: tuple[float, float]
@@ -113,44 +113,23 @@ def bandwidths(rows: Sequence[tuple[str, float, str, bool]], needed: float, need
     return figure
 
 
-def rooflines(roofs: Sequence[Roof]) -> go.Figure:
-    """A small roofline each, side by side on the same axes: reading a diamond, writing a circle."""
-    figure = make_subplots(1, len(roofs), shared_yaxes=True, subplot_titles=[r.name for r in roofs])
-    figure.update_layout(_layout("", "", 240))
-    figure.update_layout(legend={"y": -0.22, "yanchor": "top"})
-    xs = [p[0] for r in roofs for p in (r.reading, r.writing)] + [r.flops_per_s / r.bytes_per_s for r in roofs]
-    low, high = min(xs) / 2, max(xs) * 2
-    for column, r in enumerate(roofs, 1):
-        ridge = r.flops_per_s / r.bytes_per_s
-        line = [low, ridge, high]
-        figure.add_scatter(
-            x=line,
-            y=[min(r.flops_per_s, x * r.bytes_per_s) for x in line],
-            mode="lines",
-            line={"color": MUTED, "width": 4},
-            name="the roof",
-            showlegend=column == 1,
-            hoverinfo="skip",
-            row=1,
-            col=column,
-        )
-        for point, colour, symbol, name in (
-            (r.reading, READING, "diamond", "reading"),
-            (r.writing, WRITING, "circle", "writing"),
-        ):
-            figure.add_scatter(
-                x=[point[0]],
-                y=[point[1]],
-                mode="markers",
-                marker={"color": colour, "size": 14, "symbol": symbol},
-                name=name,
-                showlegend=column == 1,
-                row=1,
-                col=column,
-            )
-    figure.update_xaxes(type="log", dtick=2, fixedrange=True, tickfont={"size": TICKS_PX})
-    figure.update_yaxes(type="log", exponentformat="SI", dtick=2, fixedrange=True, tickfont={"size": TICKS_PX})
-    figure.update_yaxes(title={"text": "FLOP/s"}, row=1, col=1)
+def roofline(r: Roof, xs: tuple[float, float], ys: tuple[float, float]) -> go.Figure:
+    """One device's roof with its two rates in words, on axes that its neighbours share: reading a diamond, writing a
+    circle."""
+    figure = go.Figure(layout=_layout("FLOP for each byte", "", 190))
+    ridge = r.flops_per_s / r.bytes_per_s
+    line = [xs[0], ridge, xs[1]]
+    roof = [min(r.flops_per_s, x * r.bytes_per_s) for x in line]
+    figure.add_scatter(x=line, y=roof, mode="lines", line={"color": MUTED, "width": 4}, hoverinfo="skip")
+    for point, colour, symbol in ((r.reading, READING, "diamond"), (r.writing, WRITING, "circle")):
+        marker = {"color": colour, "size": 14, "symbol": symbol}
+        figure.add_scatter(x=[point[0]], y=[point[1]], mode="markers", marker=marker, hoverinfo="skip")
+    said = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "showarrow": False, "align": "right"}
+    figure.add_annotation(text=f"<b>{r.name}</b>", y=1.0, yanchor="bottom", **said)
+    figure.add_annotation(text=r.rates, y=0.02, yanchor="bottom", **said)
+    figure.update_xaxes(type="log", range=[math.log10(x) for x in xs], dtick=2)
+    figure.update_yaxes(type="log", range=[math.log10(y) for y in ys], dtick=2, showticklabels=False)
+    figure.update_layout(showlegend=False)
     return figure
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 import server
 from sim.scenario import find_scenario
-from ui import selection
+from ui import actions, selection
 from ui.lessons import onstage
 from ui.lessons.ground import Ground
 from ui.lessons.text import phrase
@@ -96,6 +96,7 @@ def _machine() -> None:
     if worker.state not in ("ready", "running"):
         st.text(worker.message or phrase("live.not_ready"))
         return
-    st.text(phrase("live.press_run"))
-    with st.expander(phrase("live.settings"), icon=":material/tune:"):
+    chosen, run = st.columns([4, 1], vertical_alignment="bottom")
+    run.button(phrase("live.run"), type="primary", key="live_run", on_click=actions.start_run, width="stretch")
+    with chosen.expander(phrase("live.settings"), icon=":material/tune:"):
         settings.draw(worker)

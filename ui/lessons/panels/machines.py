@@ -9,7 +9,7 @@ from sim.ledger.claim import TOKENS_READ, TOKENS_WRITTEN
 from sim.ledger.serving import price_of_a_million_tokens
 from sim.predict import Prediction
 from sim.scenario import Scenario, find_scenario
-from sim.words import rate
+from sim.words import gb, rate
 from ui.lessons import charts, drawn
 from ui.lessons.charts import Roof
 from ui.lessons.ground import Ground
@@ -39,7 +39,7 @@ def figures(ground: Ground) -> dict[str, str]:
 
 
 def panel(ground: Ground) -> None:
-    """Rooflines side by side, and a column a machine below them."""
+    """A column a machine: its roofline, the learner's price, what it reads and writes for it."""
     model = st.segmented_control(
         phrase("machines.model"),
         MODELS,
@@ -49,14 +49,23 @@ def panel(ground: Ground) -> None:
         label_visibility="collapsed",
     )
     scenarios = [_scenario(model or MODEL, machine) for machine in MACHINES]
-    charts.show(charts.rooflines([_roof(scenario) for scenario in scenarios]), "machines_roofs")
-    for i, (scenario, place) in enumerate(zip(scenarios, st.columns(len(scenarios)), strict=True)):
+    roofs = [_roof(scenario) for scenario in scenarios]
+    xs = _span([p[0] for r in roofs for p in (r.reading, r.writing)])
+    ys = _span([y for r in roofs for y in (r.writing[1], r.flops_per_s)])
+    for i, (scenario, roof, place) in enumerate(zip(scenarios, roofs, st.columns(len(roofs)), strict=True)):
         with place:
-            _column(i, scenario)
+            charts.show(charts.roofline(roof, xs, ys), f"machines_roof_{i}")
+            _column(i, scenario, roof.name)
 
 
-def _column(i: int, scenario: Scenario) -> None:
-    hour = st.number_input(phrase("machines.price"), 0.01, 1000.0, 1.0, 0.1, key=f"machines_price_{i}")
+def _span(values: list[float]) -> tuple[float, float]:
+    """From half the least to twice the greatest."""
+    return min(values) / 2, max(values) * 2
+
+
+def _column(i: int, scenario: Scenario, name: str) -> None:
+    label = phrase("machines.price", device=name)
+    hour = st.number_input(label, 0.01, 1000.0, 1.0, 0.1, key=f"machines_price_{i}")
     found, watts = scenario.predict(), scenario.setting.hardware.tdp_w
     speed = found.decode_tok_s
     rows = (
@@ -76,9 +85,9 @@ def _scenario(model: str, machine: str) -> Scenario:
 def _roof(scenario: Scenario) -> Roof:
     found, setting = scenario.predict(), scenario.setting
     flops, stream = compute_path(setting).flops_per_s, bandwidth_bytes_per_s(setting.hardware)
-    return Roof(
-        setting.hardware.name.partition(" (")[0], flops, stream, _reading(found, flops), _writing(found, stream)
-    )
+    name = setting.hardware.name.partition(" (")[0].removeprefix("Apple ")
+    rates = phrase("machines.rates", flops=three(flops / 1e12), stream=gb(stream))
+    return Roof(name, rates, flops, stream, _reading(found, flops), _writing(found, stream))
 
 
 def _reading(found: Prediction, flops_per_s: float) -> tuple[float, float]:

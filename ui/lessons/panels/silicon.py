@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+import server
 from sim.bounds import Bound, bound
 from sim.claims import claim
 from sim.memory import GIB, memory_needed
 from sim.scenario import find_scenario
 from sim.words import gb
+from ui import selection
 from ui.lessons import charts, onstage
 from ui.lessons.ground import Ground
 from ui.lessons.numbers import three, times
@@ -21,7 +23,7 @@ DEVICES = (
     *("Core i9-13900K DDR5-6400", "Apple M4 Max (40-core GPU)", CARD, "RTX 5090", "A100 SXM4 80GB", LARGE_CARD),
     *("H200 SXM", "B200 SXM"),
 )
-CONTEXT = 512
+CONTEXT, NEW_TOKENS = 512, 64
 
 
 def figures(ground: Ground) -> dict[str, str]:
@@ -55,7 +57,21 @@ def panel(ground: Ground) -> None:
     st.markdown(f"**{phrase('silicon.river', each=gb(each), speed=f'{speed}', river=gb(river))}**")
     rows = [_row(bound(model, device, weights), river, each) for device in DEVICES]
     charts.show(charts.bandwidths(rows, river / 1e9, phrase("silicon.needed")), "silicon_rivers")
-    scenario = find_scenario(model, LARGE_CARD, weights, CONTEXT, 64)
+    _play(model, weights)
+
+
+def _play(model: str, weights: str) -> None:
+    """A recorded run of the model where there is one, whatever machine it ran on; else a simulated one."""
+    size = model.rpartition("-")[2].lower()
+    for one in server.current().recordings():
+        if one.source == "live" and not one.live and size in one.model.lower():
+            if st.button(
+                phrase("silicon.play_recorded", model=model), icon=":material/play_arrow:", key="silicon_record"
+            ):
+                selection.show(one.id)
+                st.rerun()
+            return
+    scenario = find_scenario(model, LARGE_CARD, weights, CONTEXT, NEW_TOKENS)
     onstage.button(phrase("silicon.play", model=model, device=LARGE_CARD), scenario, "silicon_play")
 
 

@@ -1,0 +1,82 @@
+"""The lesson in a real browser: every chapter, on a projector and on a phone, turned by keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage, RunningServer
+from ui.lessons.chapters import CHAPTERS
+from ui.lessons.text import phrase
+
+pytestmark = pytest.mark.browser
+
+PROJECTOR, PHONE = (1280, 720), (390, 844)
+
+
+def lesson(server: RunningServer, chapter: str) -> str:
+    return f"{server.url}lesson?chapter={chapter}"
+
+
+def wait_for(page: Page, number: int) -> None:
+    """Until that chapter is drawn to its end, and what it says first is visible."""
+    chapter = CHAPTERS[number - 1]
+    expect(page.get_by_role("combobox", name=phrase("page.chapter"))).to_have_value(f"{number}. {chapter.title}")
+    rest(page)
+    guess = page.get_by_role("button", name=phrase("panel.no_guess"))
+    if chapter.guess is not None:
+        expect(page.locator("div.stage")).to_be_hidden()  # it would tell the answer
+        guess.click()
+        expect(guess).to_have_count(0)
+        rest(page)
+    expect(page.locator(".st-key-lesson_verdict h2")).to_be_visible()
+    expect(page.locator("[data-testid=stException]")).to_have_count(0)
+
+
+def rest(page: Page) -> None:
+    """Until the script is not running."""
+    expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
+
+
+def sideways(page: Page) -> list[str]:
+    """What can be scrolled sideways: the page, or the part of it that scrolls."""
+    found: list[str] = page.evaluate(
+        "['html', '[data-testid=stMain]'].filter(one => { const e = document.querySelector(one);"
+        " return e.scrollWidth > e.clientWidth; })"
+    )
+    return found
+
+
+@pytest.mark.parametrize("size", [PROJECTOR, PHONE], ids=["projector", "phone"])
+def test_every_chapter_by_keyboard(replay_server: RunningServer, open_page: OpenPage, size: tuple[int, int]) -> None:
+    """Each is understood from one screen of a projector; nowhere is anything wider than the screen."""
+    page = open_page(lesson(replay_server, CHAPTERS[0].slug), *size)
+    for number, chapter in enumerate(CHAPTERS, 1):
+        wait_for(page, number)
+        assert f"chapter={chapter.slug}" in page.url
+        assert not sideways(page), chapter.slug
+        if size == PROJECTOR:
+            screen = page.locator(".st-key-lesson_page").bounding_box()
+            assert screen and screen["y"] + screen["height"] <= size[1], chapter.slug
+        onward = page.get_by_role("button", name=phrase("page.next"))
+        if number < len(CHAPTERS):
+            onward.focus()
+            page.keyboard.press("Enter")
+        else:
+            expect(onward).to_be_disabled()
+
+
+def test_the_stage_is_in_sight_where_it_is_the_figure(replay_server: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(lesson(replay_server, "live"))
+    meters = page.get_by_role("meter")
+    expect(meters).to_have_count(2)
+    for meter in meters.all():
+        expect(meter).to_be_in_viewport(ratio=0.7)
+
+
+def test_a_definition_shows_for_the_keyboard(replay_server: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(lesson(replay_server, "prefill"))
+    term = page.locator("abbr.term").first
+    term.focus()
+    shown = term.evaluate("e => getComputedStyle(e, '::after').content")
+    assert term.get_attribute("title") in shown
