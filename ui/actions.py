@@ -60,6 +60,12 @@ def note_position() -> None:
         selection.stand_at(run_id, float(t))
 
 
+def stepped() -> int:
+    """Which way the stage asked the page to go on: 1, -1, or 0 where it did not."""
+    direction = _from_stage("step").get("direction")
+    return direction if direction in (1, -1) else 0
+
+
 def install_live_set() -> None:
     """Begin, or begin again, to install what a live run needs."""
     server.current().install_live_set()

@@ -13,7 +13,8 @@ import streamlit as st
 
 from ui import selection, simulator
 from ui.chapters import claims, home, lesson, method, recordings, simulate, whatif
-from ui.panels import density, problem, stage
+from ui.panels import density, download, present, problem, stage
+from ui.panels.present import Presented
 
 # Emoji and Material page icons are fetched from another host; a file is not.
 ICON = Path(__file__).resolve().parent.parent / "assets" / "icon.svg"
@@ -26,6 +27,12 @@ BELOW = (
 )
 # A problem's sentence in the colour of a problem, legible on light and on dark ground.
 PROBLEMS = f"[class*=st-key-{problem.KEY}] * {{color: light-dark(#b3261e, #f2b8b5) !important; font-size: 0.9rem}}"
+
+# Streamlit's own colours miss the contrast of 4.5 in two places: a pale button's words, and captions.
+LEGIBLE = """[data-testid=stBaseButton-primary] {color: light-dark(#ffffff, #171614) !important}
+:is([data-testid=stCaptionContainer], [data-testid=stCaptionContainer] *)
+    {color: light-dark(#5c5b59, #b8b6b2); opacity: 1}
+"""
 
 st.set_page_config(page_title="SiliconScope", page_icon=str(ICON), layout="wide")
 
@@ -40,12 +47,20 @@ def list_claims() -> None:
     claims.page(simulate_page)
 
 
+def presented() -> Presented | None:
+    """What presenter mode shows of this page; it knows the stage and the lesson only."""
+    if not present.presenting() or page not in (stage_page, lesson_page):
+        return None
+    return "stage" if page == stage_page or lesson.on_stage() else "chapter"
+
+
 simulate_page = st.Page(simulate.page, title="Simulate", url_path="simulate")
 stage_page = st.Page(home.page, title="The stage", url_path="stage", default=True)
+lesson_page = st.Page(lesson.page, title="Lesson", url_path="lesson")
 page = st.navigation(
     [
         stage_page,
-        st.Page(lesson.page, title="Lesson", url_path="lesson"),
+        lesson_page,
         simulate_page,
         st.Page(whatif.page, title="What if", url_path="what-if"),
         st.Page(list_claims, title="Claims", url_path="claims"),
@@ -56,11 +71,19 @@ page = st.navigation(
 )
 if page == simulate_page:
     simulator.enter()
-st.html(f"<style>{CLOSER} {PROBLEMS} {'' if page == stage_page else BELOW}</style>")
+density.heed_address()
+screen = presented()
+above = page == stage_page or screen == "stage"
+rules = (CLOSER, PROBLEMS, LEGIBLE, "" if above else BELOW, present.styles(screen) if screen else "")
+st.html(f"<style>{' '.join(rules)}</style>")
 with st.container(key="stage_place"):
     place = st.container()
     shown = selection.shown()
-    chosen = density.switch() if shown.beside is None else density.alone()
+    with st.container(horizontal=True, key="stage_choices"):
+        chosen = density.switch() if shown.beside is None else density.alone()
+        if page in (stage_page, lesson_page):
+            present.button("present_stage")
+        download.of_shown(shown)
     with place:
-        stage.mount(shown, chosen)
+        stage.mount(shown, chosen, screen, lesson.turn if page == lesson_page else stage.stay)
 page.run()

@@ -8,6 +8,7 @@ drops query parameters when the page is switched, so they are written again at e
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import streamlit as st
@@ -20,6 +21,7 @@ OPENING = "smollm2-135m-fp32-500"
 
 NOTHING_SHIPPED = "No recording came with this copy. Run the model on this machine, or add a recording."
 NOT_HERE = "That run is not here any more, so this is the opening recording."
+NOT_UNDERSTOOD = "The address has a value that means nothing here (%s); the usual is shown instead."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,27 @@ def say(message: str) -> None:
 def stand_at(run_id: str, t: float) -> None:
     """Keep where the person paused for the address, so that it can be sent as a link."""
     st.session_state["stood_at"] = (run_id, t)
+    if st.session_state.get("run") is None:  # the opening recording, which needs no address until somebody stands in it
+        st.session_state["run"] = run_id
+
+
+def asked(name: str, known: Collection[str]) -> str | None:
+    """A new session's value of ``name`` in the address, if it is one of ``known``. Otherwise it is said once.
+
+    It leaves the address at once, so that neither a reload nor a copied link says it again.
+    """
+    value = st.query_params.get(name)
+    if value is None or value in known:
+        return value
+    _not_understood(name)
+    return None
+
+
+def _not_understood(name: str) -> None:
+    del st.query_params[name]
+    strange: list[str] = st.session_state.setdefault("strange", [])
+    strange.append(name)
+    say(NOT_UNDERSTOOD % ", ".join(strange))
 
 
 def remember_key(run_id: str, key: str) -> None:
@@ -101,7 +124,7 @@ def shown() -> Shown:
     opening = _find(OPENING, known) or (_of(known[0]) if known else None)
     if opening is None:
         return Shown(None, message=message or NOTHING_SHIPPED)
-    return Shown(opening.run_id, opening.title, opening.live, message=message)
+    return Shown(opening.run_id, opening.title, opening.live, t=st.session_state.get("t"), message=message)
 
 
 def _find(run_id: str | None, known: tuple[Recording, ...]) -> Shown | None:
@@ -133,7 +156,10 @@ def _read_address() -> None:
     if "run" not in st.session_state:
         st.session_state["run"] = st.query_params.get("run")
         st.session_state["beside"] = st.query_params.get("beside")
-        st.session_state["t"] = seconds(st.query_params.get("t"))
+        asked_t = st.query_params.get("t")
+        st.session_state["t"] = seconds(asked_t)
+        if asked_t is not None and st.session_state["t"] is None:
+            _not_understood("t")
 
 
 def _write_address(run_id: str, beside: Beside | None) -> None:
@@ -147,9 +173,9 @@ def _write_address(run_id: str, beside: Beside | None) -> None:
 
 
 def seconds(text: str | None) -> float | None:
-    """A place on the clock from an address; None for what is no finite number."""
+    """A place on the clock from an address; None for what is no finite number from 0 on."""
     try:
         value = float(text) if text is not None else math.nan
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) and value >= 0 else None

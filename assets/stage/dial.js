@@ -31,7 +31,7 @@ export class Dial {
     this.numbers = Object.fromEntries(PHASES.map((phase) => [phase, numberSlot(phase)]));
     this.of = h("p", { class: "dial-of" });
     this.absolute = h("p", { class: "dial-absolute" });
-    this.el = h("section", { class: "dial", role: "meter", tabindex: "0", "data-kind": kind, "aria-valuemin": "0", "aria-valuemax": "100" },
+    this.el = h("div", { class: "dial", role: "img", "aria-label": kind, tabindex: "0", "data-kind": kind },
       this.name, h("div", { class: "dial-face" }, this.plot, this.overlay),
       h("div", { class: "dial-numbers" }, this.numbers.prefill.el, this.numbers.decode.el), this.absolute, this.of);
     this.shown = { prefill: null, decode: null };
@@ -122,11 +122,19 @@ export class Dial {
     this.described = key;
     const share = input.shares[now];
     const other = now === "prefill" ? "decode" : "prefill";
-    setAttribute(this.el, "aria-label", input.name);
-    setAttribute(this.el, "aria-valuenow", share === null ? null : Math.round(share * 1000) / 10);
-    setAttribute(this.el, "aria-valuetext", `${WORDS[now]} ${share === null ? `${DASH}, ${input.reason}` : `${percent(share)} ${input.of}`}`);
+    this.#sayValue(input.name, share, `${WORDS[now]} ${share === null ? `${DASH}, ${input.reason}` : `${percent(share)} ${input.of}`}`);
     setAttribute(this.el, "data-ghost", `${WORDS[other]} ${percent(input.shares[other])}`);
     setAttribute(this.el, "data-tip", input.tip);
+  }
+
+  /** A meter must have a value; without one the dial is a picture that says why. */
+  #sayValue(name, share, words) {
+    const known = share !== null;
+    const attributes = {
+      role: known ? "meter" : "img", "aria-label": known ? name : `${name}: ${words}`, "aria-valuetext": known ? words : null,
+      "aria-valuenow": known ? Math.round(share * 1000) / 10 : null, "aria-valuemin": known ? 0 : null, "aria-valuemax": known ? 100 : null,
+    };
+    for (const [attribute, value] of Object.entries(attributes)) setAttribute(this.el, attribute, value);
   }
 }
 

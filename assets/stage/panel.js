@@ -84,6 +84,7 @@ export class Panel {
       this.status = openStatus(data.statusUrl);
       this.status.use();
     }
+    applyTheme(this.el, readTheme(this.host)); // at once: a stage out of sight draws no frame, and may come into sight
     this.relayout = true;
   }
 

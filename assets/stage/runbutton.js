@@ -68,5 +68,6 @@ export class RunButton {
     setAttribute(this.button, "aria-disabled", action ? null : "true");
     setAttribute(this.button, "data-action", action ?? "none");
     setText(this.note, view.message ?? note);
+    setAttribute(this.note, "data-from", view.message ? "page" : "server");
   }
 }

@@ -12,6 +12,12 @@ from ui import selection
 NAMES = {"hero": "Hero", "lesson": "Lesson", "lab": "Lab"}
 
 
+def heed_address() -> None:
+    """In a new session, before anything is drawn: a density that is none is said to be none."""
+    if "density" not in st.session_state:
+        selection.asked("density", NAMES)
+
+
 def switch() -> str:
     """Draws the switch and gives the density that is chosen; the address keeps it."""
     chosen = st.segmented_control(

@@ -7,6 +7,7 @@ import streamlit as st
 import server
 from server import Recording
 from ui import figures, report
+from ui.selection import Shown
 
 # The file holds the whole trace, and a browser has to open it; a longer run is downloaded as its trace.
 LARGEST_BYTES = 16_000_000
@@ -28,6 +29,13 @@ def report_button(recording: Recording, key: str) -> None:
         help=ONE_FILE if fits else TOO_LONG,
         on_click="ignore",
     )
+
+
+def of_shown(shown: Shown) -> None:
+    """The same for what is on the stage, once it is a recording."""
+    found = next((one for one in server.current().recordings() if one.id == shown.run_id), None)
+    if found is not None and not found.live:
+        report_button(found, "report_shown")
 
 
 def made(recording: Recording) -> str:
