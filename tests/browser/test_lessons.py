@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, RunningServer
 from ui.lessons.chapters import CHAPTERS
 from ui.lessons.text import phrase
+from ui.selection import OPENING
 
 pytestmark = pytest.mark.browser
 
+SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "traces"
 PROJECTOR, PHONE = (1280, 720), (390, 844)
 
 
@@ -80,3 +85,25 @@ def test_a_definition_shows_for_the_keyboard(replay_server: RunningServer, open_
     term.focus()
     shown = term.evaluate("e => getComputedStyle(e, '::after').content")
     assert term.get_attribute("title") in shown
+
+
+def test_what_a_model_wrote_is_shown_as_characters(replay_server: RunningServer, open_page: OpenPage) -> None:
+    """Markup in a token is text in the typewriter and in the feedback arrow, and the figures are that run's."""
+    hostile = "<img src=x onerror=document.title='caught'><b>bold</b> [link](javascript:alert(1)) $x$"
+    lines = (SHIPPED / f"{OPENING}.jsonl").read_text(encoding="utf-8").splitlines()
+    tokens = [i for i, line in enumerate(lines) if '"k":"token"' in line]
+    for i in tokens[:2]:
+        lines[i] = json.dumps(json.loads(lines[i]) | {"text": hostile})
+    replay_server.runs.mkdir(exist_ok=True)
+    (replay_server.runs / "markup.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page = open_page(f"{lesson(replay_server, 'paradox')}&run=markup")
+    wait_for(page, 1)
+    expect(page.get_by_text(phrase("page.own"))).to_be_visible()
+    expect(page.locator(".lesson-figure .typed")).to_contain_text(hostile)
+    page.get_by_role("button", name=phrase("page.next")).click()
+    wait_for(page, 2)
+    page.get_by_role("button", name=phrase("page.next")).click()
+    wait_for(page, 3)
+    expect(page.locator(".lesson-figure .loop")).to_contain_text(hostile)
+    expect(page.locator(".lesson-figure img, .lesson-figure .typed b, .lesson-figure a")).to_have_count(0)
+    assert page.title() != "caught"

@@ -13,11 +13,13 @@ from streamlit.testing.v1 import AppTest
 from server import Server
 from server.status import Recording
 from sim.scenario import find_scenario
+from sim.speculation import expected_tokens
 from telemetry.trace import read_trace
 from tests.ui.conftest import ROOT
 from ui.lessons import drawn, ground, text
 from ui.lessons.chapters import CHAPTERS, Chapter
 from ui.lessons.ground import Ground
+from ui.lessons.panels import servers
 from ui.selection import OPENING
 
 SHIPPED = ROOT / "assets" / "traces"
@@ -222,3 +224,14 @@ def test_what_does_not_help_is_shown(lesson: AppTest) -> None:
     lesson.select_slider(key="servers_spec_users").set_value(64).run()
     assert not lesson.exception
     assert any("it loses" in drawing.proto.body for drawing in lesson.get("html"))
+
+
+@pytest.mark.parametrize(("acceptance", "guesses"), [(0.7, 5), (0.3, 3), (0.9, 8)])
+def test_the_drawn_rounds_show_the_mean(acceptance: float, guesses: int) -> None:
+    """Within a quarter of the closed form, though only a few rounds are drawn."""
+    cost, verify = 0.1, 1.0
+    marks = servers._rounds(acceptance, guesses, cost, verify)
+    rounds = len(marks) / (guesses + 1)
+    kept = sum(mark.hue == "write" for mark in marks)
+    assert kept / rounds == pytest.approx(expected_tokens(acceptance, guesses), rel=0.25)
+    assert max(mark.t_s for mark in marks) <= servers.SHOWN_STEPS

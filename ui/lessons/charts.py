@@ -20,10 +20,9 @@ STILL = {"displayModeBar": False}
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """A device on a roofline: peak and bandwidth, also in words, and the two points (FLOP/byte, FLOP/s) of a run."""
+    """A device on a roofline: peak, bandwidth, and the two points (FLOP/byte, FLOP/s) of a run."""
 
     name: str
-    rates: str
     flops_per_s: float
     bytes_per_s: float
     reading: tuple[float, float]
@@ -90,32 +89,8 @@ def gains(
     return figure
 
 
-def bandwidths(rows: Sequence[tuple[str, float, str, bool]], needed: float, needed_name: str) -> go.Figure:
-    """One bar a device in GB/s, with what it can do in words; the river that is needed is a line."""
-    figure = go.Figure(layout=_layout("GB/s", "", 60 + 30 * len(rows)))
-    figure.add_bar(
-        x=[value for _, value, _, _ in rows],
-        y=[name for name, _, _, _ in rows],
-        orientation="h",
-        marker={"color": [WRITING if able else MUTED for _, _, _, able in rows]},
-        hoverinfo="skip",
-    )
-    most = max(needed, *(value for _, value, _, _ in rows))
-    for name, value, said, _ in rows:
-        figure.add_annotation(x=max(value, needed), y=name, text=said, xanchor="left", xshift=6, showarrow=False)
-    figure.add_vline(x=needed, line={"color": READING, "width": 4})
-    side = "left" if needed < most * 0.6 else "right"
-    figure.add_annotation(
-        x=needed, y=1, yref="paper", yanchor="bottom", xanchor=side, text=needed_name, showarrow=False
-    )
-    figure.update_xaxes(range=[0, most * 1.6])
-    figure.update_layout(showlegend=False, margin={"t": 26})
-    return figure
-
-
 def roofline(r: Roof, xs: tuple[float, float], ys: tuple[float, float]) -> go.Figure:
-    """One device's roof with its two rates in words, on axes that its neighbours share: reading a diamond, writing a
-    circle."""
+    """One device's roof on axes that its neighbours share: reading a diamond, writing a circle."""
     figure = go.Figure(layout=_layout("FLOP for each byte", "", 190))
     ridge = r.flops_per_s / r.bytes_per_s
     line = [xs[0], ridge, xs[1]]
@@ -124,9 +99,8 @@ def roofline(r: Roof, xs: tuple[float, float], ys: tuple[float, float]) -> go.Fi
     for point, colour, symbol in ((r.reading, READING, "diamond"), (r.writing, WRITING, "circle")):
         marker = {"color": colour, "size": 14, "symbol": symbol}
         figure.add_scatter(x=[point[0]], y=[point[1]], mode="markers", marker=marker, hoverinfo="skip")
-    said = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "showarrow": False, "align": "right"}
-    figure.add_annotation(text=f"<b>{r.name}</b>", y=1.0, yanchor="bottom", **said)
-    figure.add_annotation(text=r.rates, y=0.02, yanchor="bottom", **said)
+    place = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
+    figure.add_annotation(text=f"<b>{r.name}</b>", showarrow=False, **place)
     figure.update_xaxes(type="log", range=[math.log10(x) for x in xs], dtick=2)
     figure.update_yaxes(type="log", range=[math.log10(y) for y in ys], dtick=2, showticklabels=False)
     figure.update_layout(showlegend=False)

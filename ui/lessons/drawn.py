@@ -30,11 +30,23 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A bar among others: its share of the longest, what it is, what that means in words, and its hue class."""
+
+    share: float
+    name: str
+    said: str
+    hue: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that appears at a moment: seconds, and a class that says what it is."""
+    """Something that appears at a moment: seconds, a class that says what it is, and where it stands on the line of
+    time when several appear at once (by default at its moment)."""
 
     t_s: float
     hue: str
+    place_s: float | None = None
 
 
 @cache
@@ -82,6 +94,18 @@ def bar(parts: Sequence[Part], label: str) -> str:
     return f'<div class="bar" role="img" aria-label="{said}">{pieces}</div><ul class="parts">{names}</ul>'
 
 
+def levels(bars: Sequence[Level], line: float, label: str) -> str:
+    """Bars below each other, and a line across all of them at ``line`` of their length, which ``label`` names."""
+    across = f'<s style="left:{line * 100:.2f}%"></s>'
+    rows = "".join(
+        f"<li><span>{html.escape(b.name)}</span>"
+        f'<div aria-hidden="true"><i class="{b.hue}" style="width:{b.share * 100:.2f}%"></i>{across}</div>'
+        f"<b>{html.escape(b.said)}</b></li>"
+        for b in bars
+    )
+    return f'<p class="line">{html.escape(label)}</p><ul class="levels">{rows}</ul>'
+
+
 def filling(pieces: Sequence[tuple[float, float]], hue: str, label: str) -> str:
     """A bar that fills piece by piece. ``pieces``: seconds and the share of the whole."""
     drawn = "".join(
@@ -93,10 +117,14 @@ def filling(pieces: Sequence[tuple[float, float]], hue: str, label: str) -> str:
 def track(name: str, marks: Sequence[Mark], length_s: float, slowed: float, count: str) -> str:
     """A line of time with a mark at each moment, shown ``slowed`` times slower, and how many there are in words."""
     dots = "".join(
-        f'<i class="{m.hue}" style="left:{m.t_s / length_s * 100:.2f}%;animation-delay:{m.t_s * slowed:.3f}s"></i>'
+        f'<i class="{m.hue}" style="left:{_place(m) / length_s * 100:.2f}%;animation-delay:{m.t_s * slowed:.3f}s"></i>'
         for m in marks
     )
     return f'<div class="track"><span>{html.escape(name)}</span><div>{dots}</div><b>{html.escape(count)}</b></div>'
+
+
+def _place(mark: Mark) -> float:
+    return mark.t_s if mark.place_s is None else mark.place_s
 
 
 def again(turn: int, drawn: str) -> str:

@@ -137,11 +137,17 @@ def current() -> Ground:
     known = {recording.id: recording for recording in server.current().recordings()}
     for run_id in (selection.shown().run_id, selection.OPENING):
         recording = known.get(run_id or "")
-        trace = figures.trace(recording.id) if recording is not None and not recording.live else None
-        found = of_trace(trace, recording) if trace is not None and recording is not None else None
+        found = _of_recording(recording) if recording is not None else None
         if found is not None:
             return found
     return computed()
+
+
+def _of_recording(recording: Recording) -> Ground | None:
+    if recording.live or recording.size_bytes > figures.LARGEST_IN_PASSING_BYTES:
+        return None
+    trace = figures.trace(recording.id)
+    return of_trace(trace, recording) if trace is not None else None
 
 
 def of_trace(trace: Trace, recording: Recording) -> Ground | None:

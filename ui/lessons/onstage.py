@@ -14,7 +14,7 @@ def button(label: str, scenario: Scenario, key: str) -> None:
     if need.fits is False:
         st.text(need.sentence())
         return
-    if st.button(label, icon=":material/play_arrow:", key=key):
+    if st.button(label, icon=":material/play_arrow:", key=key, type="primary"):
         try:
             selection.show(simulator.run_of(scenario))
         except ValueError as refusal:

@@ -55,7 +55,7 @@ def panel(ground: Ground) -> None:
     for i, (scenario, roof, place) in enumerate(zip(scenarios, roofs, st.columns(len(roofs)), strict=True)):
         with place:
             charts.show(charts.roofline(roof, xs, ys), f"machines_roof_{i}")
-            _column(i, scenario, roof.name)
+            _column(i, scenario, roof)
 
 
 def _span(values: list[float]) -> tuple[float, float]:
@@ -63,12 +63,15 @@ def _span(values: list[float]) -> tuple[float, float]:
     return min(values) / 2, max(values) * 2
 
 
-def _column(i: int, scenario: Scenario, name: str) -> None:
-    label = phrase("machines.price", device=name)
-    hour = st.number_input(label, 0.01, 1000.0, 1.0, 0.1, key=f"machines_price_{i}")
+def _column(i: int, scenario: Scenario, roof: Roof) -> None:
+    hour = st.number_input(
+        phrase("machines.price", device=roof.name), 0.01, 1000.0, 1.0, 0.1, key=f"machines_price_{i}"
+    )
     found, watts = scenario.predict(), scenario.setting.hardware.tdp_w
     speed = found.decode_tok_s
     rows = (
+        ("compute", f"{three(roof.flops_per_s / 1e12)} TFLOP/s"),
+        ("stream", f"{gb(roof.bytes_per_s)}/s"),
         ("reads", rate(found.prefill_tok_s)),
         ("writes", rate(speed)),
         ("joule", three(speed / watts) if speed and watts else UNKNOWN),
@@ -86,8 +89,7 @@ def _roof(scenario: Scenario) -> Roof:
     found, setting = scenario.predict(), scenario.setting
     flops, stream = compute_path(setting).flops_per_s, bandwidth_bytes_per_s(setting.hardware)
     name = setting.hardware.name.partition(" (")[0].removeprefix("Apple ")
-    rates = phrase("machines.rates", flops=three(flops / 1e12), stream=gb(stream))
-    return Roof(name, rates, flops, stream, _reading(found, flops), _writing(found, stream))
+    return Roof(name, flops, stream, _reading(found, flops), _writing(found, stream))
 
 
 def _reading(found: Prediction, flops_per_s: float) -> tuple[float, float]:

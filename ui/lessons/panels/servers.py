@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import math
 
 import streamlit as st
 
@@ -26,9 +26,11 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CONTEXTS = (128, 1024, 8192, 32768)
 USERS, SHORT, LONG = 64, CONTEXTS[0], CONTEXTS[-1]
 GUESSES, ACCEPTANCE, MANY_USERS = 5, 0.7, 64
+GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples spread most evenly over a circle
 COMPARED_USERS = ((1, charts.WRITING), (MANY_USERS, charts.MUTED))
 SHARES = tuple(n / 20 for n in range(2, 20))
-SHOWN_TOKENS, SHOWN_S = 24, 5.0  # passes of one user that the tracks show, and how long that takes to watch
+# Passes of one user, and steps of the target, that the tracks show, and how long that takes to watch.
+SHOWN_TOKENS, SHOWN_STEPS, SHOWN_S = 24, 14, 5.0
 
 
 def figures(ground: Ground) -> dict[str, str]:
@@ -103,9 +105,9 @@ def _speculation() -> None:
     guesses = first[1].slider(phrase("servers.guesses"), 1, 8, GUESSES, key="servers_guesses")
     users = first[2].select_slider(phrase("servers.users"), BATCHES[:-2], 1, key="servers_spec_users")
     cost, verify = _draft_cost(), _verify_cost(guesses, users)
-    length = float(SHOWN_TOKENS)
+    length = float(SHOWN_STEPS)
     slowed = SHOWN_S / length
-    plain = [Mark(float(i + 1), "write") for i in range(SHOWN_TOKENS)]
+    plain = [Mark(float(i + 1), "write") for i in range(SHOWN_STEPS)]
     rounds = _rounds(acceptance, guesses, cost, verify)
     kept = sum(mark.hue == "write" for mark in rounds)
     tracks = drawn.track(phrase("servers.plain"), plain, length, slowed, _tokens(len(plain)))
@@ -125,15 +127,16 @@ def _gains(guesses: int, users: int) -> list[float]:
 
 
 def _rounds(acceptance: float, guesses: int, cost: float, verify: float) -> list[Mark]:
-    """Tokens on the clock, in passes of the target: kept ones, and guesses that were thrown away. Drawn with a fixed
-    seed, so that a slider shows its own effect and not chance's."""
-    chance, marks, t = random.Random(1), [], 0.0
-    while (end := t + guesses * cost + verify) <= SHOWN_TOKENS:
-        accepted = next((i for i in range(guesses) if chance.random() >= acceptance), guesses)
-        width = (end - t) / (guesses + 2)
+    """Tokens on the clock, in steps of the target: kept ones, and guesses that were thrown away; a round's come all at
+    its end. How many are right runs evenly through its distribution, so that few rounds show the mean and not luck."""
+    marks: list[Mark] = []
+    round_s = guesses * cost + verify
+    for i in range(int(SHOWN_STEPS / round_s)):
+        end, width = (i + 1) * round_s, round_s / (guesses + 1)
+        quantile = (i + 0.5) * GOLDEN % 1
+        accepted = min(guesses, int(math.log(quantile) / math.log(acceptance)))
         hues = ["write"] * (accepted + 1) + ["rejected"] * (guesses - accepted)
-        marks += [Mark(end - width * (guesses - i), hue) for i, hue in enumerate(hues)]
-        t = end
+        marks += [Mark(end, hue, end - width * (guesses - k)) for k, hue in enumerate(hues)]
     return marks
 
 

@@ -11,7 +11,8 @@ from sim.memory import GIB, memory_needed
 from sim.scenario import find_scenario
 from sim.words import gb
 from ui import selection
-from ui.lessons import charts, onstage
+from ui.lessons import drawn, onstage
+from ui.lessons.drawn import Level
 from ui.lessons.ground import Ground
 from ui.lessons.numbers import three, times
 from ui.lessons.text import phrase
@@ -55,8 +56,10 @@ def panel(ground: Ground) -> None:
     each = bound(model, LARGE_CARD, weights).read_bytes(CONTEXT)
     river = each * speed
     st.markdown(f"**{phrase('silicon.river', each=gb(each), speed=f'{speed}', river=gb(river))}**")
-    rows = [_row(bound(model, device, weights), river, each) for device in DEVICES]
-    charts.show(charts.bandwidths(rows, river / 1e9, phrase("silicon.needed")), "silicon_rivers")
+    bounds = [bound(model, device, weights) for device in DEVICES]
+    most = max(river, *(b.bytes_per_s for b in bounds))
+    rows = [_row(b, river, each, most) for b in bounds]
+    st.html(drawn.again(0, drawn.levels(rows, river / most, phrase("silicon.needed"))))
     _play(model, weights)
 
 
@@ -75,12 +78,14 @@ def _play(model: str, weights: str) -> None:
     onstage.button(phrase("silicon.play", model=model, device=LARGE_CARD), scenario, "silicon_play")
 
 
-def _row(b: Bound, river: float, each: float) -> tuple[str, float, str, bool]:
-    """A device: its bandwidth in GB/s, what it can do in words, and whether it can do what is asked."""
+def _row(b: Bound, river: float, each: float, most: float) -> Level:
+    """A device: its bandwidth, what it can do in words, and in colour whether it can do what is asked."""
     need = memory_needed(b.spec, b.form, 2, CONTEXT, 1, b.hardware)
     at_most = three(b.bytes_per_s / each)
     if need.fits is False:
         said = phrase("silicon.no_room", missing=three(need.missing_bytes / GIB))
     else:
         said = phrase("silicon.enough" if b.bytes_per_s >= river else "silicon.slow", rate=at_most)
-    return b.hardware.name, b.bytes_per_s / 1e9, said, need.fits is not False and b.bytes_per_s >= river
+    able = need.fits is not False and b.bytes_per_s >= river
+    name = f"{b.hardware.name.partition(' (')[0]}, {gb(b.bytes_per_s)}/s"
+    return Level(b.bytes_per_s / most, name, said, "write" if able else "weights")
