@@ -97,3 +97,20 @@ def test_a_phone_does_not_scroll_sideways(replay_server: RunningServer, open_pag
     stage.root.scroll_into_view_if_needed()  # out of sight it draws nothing
     stage.expect("state", re.compile("playing|paused|ended"), 30_000)
     no_sideways_scroll(page)
+
+
+def test_an_own_device_stays_in_this_browser_and_in_no_file(replay_server: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(replay_server.url + "simulate")
+    page.get_by_text("Your own device or model").click(timeout=30_000)
+    form = page.locator("[data-testid=stForm]").first
+    for label, value in {"Name": "Card of mine", "Memory, GiB": "48", "Bandwidth, GB/s": "1200"}.items():
+        form.get_by_label(label, exact=True).fill(value)
+    form.get_by_label("16-bit dense, TFLOP/s").fill("200")
+    page.get_by_role("button", name="Add the device").click()
+    page.wait_for_url(re.compile("own="))
+    expect(page.get_by_role("heading", name="Card of mine")).to_be_visible()
+    again = page.context.new_page()
+    again.goto(replay_server.url + "simulate")
+    again.wait_for_url(re.compile("own=.*Card"), timeout=30_000)
+    kept = [path for path in replay_server.runs.parent.rglob("*.jsonl") if "Card of mine" in path.read_text()]
+    assert not kept
