@@ -23,6 +23,7 @@ from sim.specs import ModelSpec
 
 _REASON = "This model runs on the generic path, which knows fp32 and bf16 only."
 _NOTE = "This model runs through transformers; its derived figures treat it as a dense decoder of the Llama family."
+_EAGER_NOTE = "On the generic path no CUDA graph is captured: launching each operation is part of every step."
 
 
 class GenericBackend:
@@ -39,7 +40,7 @@ class GenericBackend:
         self.kv_bytes_per_element = self.activation_bytes_per_element = float(element_bytes)
         self.kv_bytes_per_token = 2 * spec.n_layers * spec.n_kv_heads * spec.head_dim * element_bytes
         self.options: Mapping[str, Any] = {"cuda_graph": False}
-        self.notes: tuple[str, ...] = (_NOTE,)
+        self.notes: tuple[str, ...] = (_NOTE, _EAGER_NOTE) if device.type == "cuda" else (_NOTE,)
         self._model = model
         self._cache = StaticCache(config=model.config, max_cache_len=capacity_tokens)
         # transformers 5 renames the argument model by model.

@@ -245,6 +245,7 @@ class Session:
                 self._open_s + built.build_s if built else None,
                 message,
                 self._basis.to_json() if self._basis else None,
+                self.machine.device.type,
             )
         )
 

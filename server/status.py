@@ -57,6 +57,7 @@ class Worker:
     model: str | None = None
     precision: str | None = None
     device: str | None = None
+    device_kind: str | None = None
     default_precision: str | None = None
     max_context_tokens: int | None = None
     precisions: tuple[PrecisionOffer, ...] = ()
@@ -74,6 +75,7 @@ class Worker:
             model=state.model,
             precision=state.precision,
             device=state.device,
+            device_kind=state.device_kind,
             default_precision=state.default_precision,
             max_context_tokens=state.max_context_tokens,
             precisions=state.precisions,

@@ -101,13 +101,14 @@ class State:
     state: WorkerState
     model: str | None = None
     precision: str | None = None
-    device: str | None = None
+    device: str | None = None  # its name, as shown
     precisions: tuple[PrecisionOffer, ...] = ()
     default_precision: str | None = None
     max_context_tokens: int | None = None
     load_s: float | None = None
     message: str | None = None
     basis: Mapping[str, Any] | None = None  # what a prediction for this machine rests on: sim.here.Basis as JSON
+    device_kind: str | None = None  # cpu | cuda | mps
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A person's own devices and models: kept in their session and their address, and in no file of the server.
+"""A person's own devices and models: kept in their browser and their address, and in no file of the server.
 
 The text is the JSON that ``sim.catalog_file`` reads, so the address can also be handed to the command line as a file.
 """
@@ -11,9 +11,12 @@ from typing import Any
 
 import streamlit as st
 
+import server
 from sim.catalog_file import OwnCatalog, parse_catalog
 
 KEY = "sim_own"
+CHANGED = "sim_own_changed"
+COMPONENT = "own_keeper"
 LONGEST = 20_000  # characters of an address
 
 
@@ -53,11 +56,36 @@ def add(kind: str, fields: Mapping[str, object]) -> None:
         raise ValueError("That is more than an address can hold; forget the others first.")
     _parsed(more)
     st.session_state[KEY] = more
+    st.session_state[CHANGED] = True
 
 
 def forget() -> None:
     """Let go of all own devices and models."""
     st.session_state[KEY] = ""
+    st.session_state[CHANGED] = True
+
+
+def mount() -> None:
+    """Have the browser keep what was added here, and bring back what it keeps (assets/stage/own.js)."""
+    loader = (
+        f"const own = await import(new URL('stage/{server.stage_digest()}/own.js', document.baseURI));\n"
+        "export default own.default;\n"
+    )
+    component = st.components.v2.component("own", html="<span></span>", js=loader)
+    data = {"own": text(), "changed": bool(st.session_state.get(CHANGED))}
+    component(key=COMPONENT, data=data, on_own_change=_bring_back)
+
+
+def _bring_back() -> None:
+    """What the browser kept, on a visit whose address has none."""
+    kept = (st.session_state.get(COMPONENT) or {}).get("own")
+    if not isinstance(kept, str) or not kept or text():
+        return
+    try:
+        _parsed(kept)
+    except (ValueError, LookupError):
+        return  # kept by another version, or not by us
+    st.session_state[KEY] = kept
 
 
 def _held() -> dict[str, Any]:

@@ -63,6 +63,12 @@ def put_beside(run_id: str | None) -> None:
         st.query_params.pop("beside", None)
 
 
+def on_stage() -> str | None:
+    """The run that the stage was told to show, if it was told."""
+    run_id: str | None = st.session_state.get("run")
+    return run_id
+
+
 def say(message: str) -> None:
     """A sentence for the person, on the stage, until the next one."""
     st.session_state["message"] = message

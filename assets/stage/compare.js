@@ -55,7 +55,7 @@ class Contrast {
   }
 }
 
-/** "Reading: H100 is 3.1 times as fast. Writing: …", the faster one named; empty while a figure is not known. */
+/** "Reading: H100 is 3.1 times as fast. Writing: …", the faster one named, different models told; empty while unknown. */
 export function contrast(left, right) {
   const names = namesOf(left.fold.header, right.fold.header);
   const clauses = [["Reading", "prefill_tok_s"], ["Writing", "decode_tok_s"]].map(([word, figure]) => {
@@ -64,7 +64,9 @@ export function contrast(left, right) {
     const [faster, by] = ratio >= 1 ? [names[1], ratio] : [names[0], 1 / ratio];
     return by < NEARLY_SAME ? `${word}: the same speed.` : `${word}: ${faster} is ${times(by)} as fast.`;
   });
-  return clauses.filter(Boolean).join(" ");
+  const [a, b] = [left.fold.header?.model?.name, right.fold.header?.model?.name];
+  const caution = clauses.some(Boolean) && a !== b ? `They run different models: ${a} and ${b}.` : null;
+  return [...clauses, caution].filter(Boolean).join(" ");
 }
 
 /** What tells the two apart: the machine, else the precision, else the model, else the side. */

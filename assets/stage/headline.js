@@ -3,9 +3,9 @@
  * known yet keeps its place.
  */
 
-import { h, setText } from "./dom.js";
+import { h, setAttribute, setText } from "./dom.js";
 import { DASH } from "./format.js";
-import { headline } from "./words.js";
+import { headline, timedProvenance } from "./words.js";
 
 export class Headline {
   constructor() {
@@ -16,7 +16,7 @@ export class Headline {
       prefill: h("span", { class: "clause reading" }, "Reading: ", this.reading),
       decode: h("span", { class: "clause writing" }, "Writing: ", this.writing),
     };
-    this.el = h("p", { class: "headline", "data-tip": "measured. Reading: time of the prompt's passes ÷ prompt tokens. Writing: (last − first token) ÷ (tokens − 1)." },
+    this.el = h("p", { class: "headline", "data-tip": "" },
       this.clauses.prefill, " ", this.clauses.decode, " ", this.contrast);
   }
 
@@ -28,6 +28,7 @@ export class Headline {
     setText(this.reading, text.reading ?? `${DASH} a token.`);
     setText(this.writing, text.writing ?? `${DASH} a token.`);
     setText(this.contrast, text.contrast ?? "");
+    setAttribute(this.el, "data-tip", `${timedProvenance(view.fold.header)}. Reading: time of the prompt's passes ÷ prompt tokens. Writing: (last − first token) ÷ (tokens − 1).`);
     for (const [phase, clause] of Object.entries(this.clauses)) clause.dataset.role = state.phase === phase ? "active" : state.phase === "done" ? "both" : "ghost";
   }
 }

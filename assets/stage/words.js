@@ -94,6 +94,9 @@ export function derivedProvenance(header, timing) {
   return `derived: model arithmetic ÷ time measured on the ${timing === "device" ? "device" : "host"}`;
 }
 
+/** Where times come from. @param {any} header */
+export const timedProvenance = (header) => (header?.source === "simulated" ? "simulated" : "measured: times of events on the run's own clock");
+
 const PROVENANCE = {
   counter: "counter (hardware)",
   derived: "derived (model arithmetic ÷ measured time)",

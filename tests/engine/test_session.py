@@ -238,3 +238,11 @@ def test_what_a_prediction_rests_on_is_told_while_a_precision_is_built(measured_
     ready = [m for m in measured_desk.said if isinstance(m, State) and m.state == "ready"][-1]
     assert ready.basis is not None
     assert Basis.from_json(ready.basis).predict(12, 3).ttft_s
+
+
+def test_the_state_names_the_device_and_its_kind_apart(tmp_path: Path) -> None:
+    """A card's name says nothing about its kind; the page offers CUDA's switch by the kind."""
+    desk = Desk(tmp_path, tmp_path / "cache")
+    desk.session.tell_settled()
+    state = next(m for m in reversed(desk.said) if isinstance(m, State))
+    assert (state.device, state.device_kind) == (MACHINE.name, MACHINE.device.type)

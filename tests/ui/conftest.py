@@ -24,7 +24,8 @@ READY = State(
     "ready",
     model="small",
     precision="fp32",
-    device="cpu",
+    device="AMD EPYC",
+    device_kind="cpu",
     precisions=(
         PrecisionOffer("fp32", True, "fp32: full"),
         PrecisionOffer("int4", True, "int4: bf16 prefill, 4-bit decode"),

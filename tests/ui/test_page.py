@@ -102,7 +102,7 @@ def test_a_precision_that_is_not_offered_is_named_with_its_reason(app: AppTest) 
 def test_the_cuda_switch_is_there_only_where_cuda_is(app: AppTest, source: ScriptedSource) -> None:
     app.run()
     assert "run_graph" not in [toggle.key for toggle in app.toggle]
-    source.state = State("ready", device="cuda:0")
+    source.state = State("ready", device="NVIDIA H100 80GB HBM3", device_kind="cuda")
     app.run()
     assert "run_graph" in [toggle.key for toggle in app.toggle]
 
@@ -110,7 +110,7 @@ def test_the_cuda_switch_is_there_only_where_cuda_is(app: AppTest, source: Scrip
 def test_a_chosen_precision_that_vanishes_falls_back_to_the_default(app: AppTest, source: ScriptedSource) -> None:
     app.run()
     app.selectbox(key="run_precision").set_value("int4").run()
-    source.state = State("ready", device="cpu")
+    source.state = State("ready", device="AMD EPYC", device_kind="cpu")
     app.run()
     assert not app.exception
     assert app.selectbox(key="run_precision").value == "default"

@@ -12,6 +12,7 @@ from server import Server
 from sim.claims import ledger
 from sim.hardware import find_hardware
 from sim.models import find_model
+from sim.scenario import find_scenario
 from ui.selection import OPENING
 
 pytestmark = pytest.mark.usefixtures("desk")
@@ -273,3 +274,47 @@ def test_moving_a_slider_moves_the_panel() -> None:
     app.select_slider(key="whatif_context").set_value(32768).run()
     assert said(app) != before
     assert app.query_params["context"] == ["32768"] or app.query_params["context"] == "32768"
+
+
+def test_a_recording_is_put_beside_the_one_on_the_stage(desk: Server) -> None:
+    started = desk.simulate(find_scenario("llama-3-8b", "4090", "bf16", 10, 5))
+
+    def page() -> None:
+        import streamlit as st
+
+        from ui.chapters import recordings
+
+        def listing() -> None:
+            recordings.page(stage)
+
+        stage = st.Page(lambda: None, title="The stage", url_path="stage")
+        st.session_state.setdefault("run", "smollm2-135m-fp32-500")
+        st.navigation([st.Page(listing, title="Recordings", default=True), stage]).run()
+
+    app = AppTest.from_function(page, default_timeout=30).run()
+    assert [b.key for b in app.button if b.key.startswith("beside_")] == [f"beside_{started.run_id}"]
+    app.button(key=f"beside_{started.run_id}").click().run()
+    assert not app.exception
+    assert (app.session_state["run"], app.session_state["beside"]) == (OPENING, started.run_id)
+
+
+def test_what_the_browser_kept_comes_back_unless_the_address_has_its_own() -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from ui import own
+
+        st.session_state[own.COMPONENT] = {"own": st.session_state.get("kept")}
+        own._bring_back()
+
+    kept = '{"devices":[{"name":"Mine","memory_GiB":24,"bandwidth_GBps":900}]}'
+    app = AppTest.from_function(page)
+    app.session_state["kept"] = kept
+    assert app.run().session_state["sim_own"] == kept
+    app.session_state["kept"] = '{"devices":[]}'
+    assert app.run().session_state["sim_own"] == kept
+    for broken in (None, 3, "", "{", '{"devices":[{}]}'):
+        app = AppTest.from_function(page)
+        app.session_state["kept"] = broken
+        app.run()
+        assert not app.exception and "sim_own" not in app.session_state

@@ -24,8 +24,7 @@ def page(stage: StreamlitPage) -> None:
     if not known:
         st.info("There is no recording yet. Every run on this machine becomes one.")
     for recording in known:
-        if _row_is_played(recording):
-            selection.show(recording.id)
+        if _row_goes_to_stage(recording):
             st.switch_page(stage)
 
 
@@ -48,7 +47,8 @@ def _uploaded() -> bool:
     return False
 
 
-def _row_is_played(recording: Recording) -> bool:
+def _row_goes_to_stage(recording: Recording) -> bool:
+    """Draws the row; whether its recording was put on the stage just now, alone or beside the one that is there."""
     with st.container(border=True):
         what, buttons = st.columns([3, 2], vertical_alignment="center")
         with what:
@@ -57,6 +57,9 @@ def _row_is_played(recording: Recording) -> bool:
         with buttons.container(horizontal=True, horizontal_alignment="right"):
             play = st.button(
                 "Watch" if recording.live else "Play", icon=":material/play_arrow:", key=f"play_{recording.id}"
+            )
+            beside = selection.on_stage() not in (None, recording.id) and st.button(
+                "Beside", icon=":material/compare:", key=f"beside_{recording.id}", help="Next to the run on the stage."
             )
             if not recording.live:
                 st.link_button("Download", f"api/traces/{recording.id}.jsonl?download=1", icon=":material/download:")
@@ -69,7 +72,11 @@ def _row_is_played(recording: Recording) -> bool:
                     on_click=actions.delete_recording,
                     args=(recording.id,),
                 )
-    return play
+    if play:
+        selection.show(recording.id)
+    elif beside:
+        selection.put_beside(recording.id)
+    return play or beside
 
 
 def deletable(recording: Recording) -> bool:

@@ -15,6 +15,7 @@ BELOW_STAGE = "below_stage"
 
 def page() -> None:
     """Draws the fields; the figures and the forms stand below the stage."""
+    own.mount()
     found = simulation.draw()
     simulator.write_address()
     with st.container(key=BELOW_STAGE):

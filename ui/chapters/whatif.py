@@ -51,6 +51,7 @@ PROBLEMS = "whatif_problems"
 
 def page() -> None:
     """Draws the panel."""
+    own.mount()
     st.fragment(_panel)()
 
 

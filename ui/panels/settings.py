@@ -109,7 +109,7 @@ def _sampling(worker: Worker) -> None:
     st.slider("Top-p", 0.05, 1.0, 1.0, 0.05, key="run_top_p", persist_state="session")
     st.number_input("Seed", 0, 2**31 - 1, 0, key="run_seed", persist_state="session")
     st.text_area("Stop strings", key="run_stop", height=68, persist_state="session", help=STOPS_HELP)
-    if worker.device is not None and worker.device.startswith("cuda"):
+    if worker.device_kind == "cuda":
         st.toggle(
             "CUDA graph",
             True,
