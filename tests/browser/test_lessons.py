@@ -31,9 +31,11 @@ def wait_for(page: Page, number: int) -> None:
     guess = page.get_by_role("button", name=phrase("panel.no_guess"))
     if chapter.guess is not None:
         expect(page.locator("div.stage")).to_be_hidden()  # it would tell the answer
-        guess.click()
+        page.get_by_role("radio", name=phrase(f"{chapter.guess.name}.{chapter.guess.choices[0]}")).check()
+        page.get_by_role("button", name=phrase("guess.commit")).click()
         expect(guess).to_have_count(0)
         rest(page)
+        expect(page.get_by_role("button", name=phrase("guess.again"))).to_be_visible()
     expect(page.locator(".st-key-lesson_verdict h2")).to_be_visible()
     expect(page.locator("[data-testid=stException]")).to_have_count(0)
 
@@ -107,3 +109,14 @@ def test_what_a_model_wrote_is_shown_as_characters(replay_server: RunningServer,
     expect(page.locator(".lesson-figure .loop")).to_contain_text(hostile)
     expect(page.locator(".lesson-figure img, .lesson-figure .typed b, .lesson-figure a")).to_have_count(0)
     assert page.title() != "caught"
+
+
+def test_a_guess_is_there_again_after_a_refresh(replay_server: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(lesson(replay_server, "paradox"))
+    wait_for(page, 1)
+    page.reload()
+    expect(page.get_by_role("button", name=phrase("guess.again"))).to_be_visible()
+    expect(page.locator(".st-key-lesson_verdict h2")).to_be_visible()
+    page.get_by_role("button", name=phrase("guess.again")).click()
+    expect(page.get_by_role("button", name=phrase("guess.commit"))).to_be_visible()
+    expect(page.locator("div.stage")).to_be_hidden()

@@ -24,7 +24,7 @@ from ui.selection import OPENING
 
 SHIPPED = ROOT / "assets" / "traces"
 # Sections that a chapter's file may have; the first two must be there, unless the stage is the figure.
-SECTIONS = {"question", "verdict", "words", "deeper"}
+SECTIONS = {"lead", "question", "verdict", "words", "deeper"}
 every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.slug)
 
 
@@ -60,7 +60,7 @@ def test_a_chapter_has_its_sections_and_no_figure_that_nothing_needs(chapter: Ch
     assert set(sections) <= SECTIONS
     needed = {"verdict"} if chapter.on_stage else {"verdict", "words"}
     assert needed <= set(sections)
-    assert ("question" in sections) == (chapter.guess is not None)
+    assert ("question" in sections) == ("lead" in sections) == (chapter.guess is not None)
     if chapter.guess is not None:
         assert all(text.phrase(f"{chapter.guess.name}.{choice}") for choice in chapter.guess.choices)
 
@@ -89,7 +89,7 @@ def test_no_figure_is_typed_into_the_prose() -> None:
 def test_every_phrase_is_used() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "ui").rglob("*.py"))
     for section, texts in text.phrases().items():
-        if section in ("regime", "machines", "takeaways"):  # named by a verdict, in a row or on a card
+        if section in ("regime", "machines", "takeaways", "guess"):  # named by a verdict, in a row, on a card, whole
             continue
         unused = [n for n in texts if f"{section}.{n}" not in code and f'"{n}"' not in code]
         assert not unused, f"{section}: {unused}"
@@ -139,15 +139,14 @@ def test_a_run_that_tells_too_little_is_no_ground(trace_text: object) -> None:
 
 @pytest.fixture
 def lesson(desk: Server, tmp_path: Path) -> AppTest:
-    """The page alone, with the real opening recording, every guess made."""
+    """The page alone, with the real opening recording, every question passed by."""
     (tmp_path / "shipped" / f"{OPENING}.jsonl").write_bytes((SHIPPED / f"{OPENING}.jsonl").read_bytes())
     return _page()
 
 
 def _page() -> AppTest:
     page = AppTest.from_function(_draw, default_timeout=20)
-    page.session_state["guess_paradox"] = "ten"
-    page.session_state["guess_silicon"] = ""
+    page.session_state["passed_paradox"] = page.session_state["passed_silicon"] = True
     return page
 
 
@@ -198,13 +197,25 @@ def test_a_link_to_no_chapter_says_so_once(lesson: AppTest) -> None:
 
 
 def test_the_guess_comes_before_the_answer(lesson: AppTest) -> None:
-    del lesson.session_state["guess_paradox"]
+    del lesson.session_state["passed_paradox"]
     lesson.run()
     answer = text.fill(CHAPTERS[0].text.sections["verdict"], CHAPTERS[0].figures(recorded()))
     assert answer not in [said.value for said in lesson.header]
-    lesson.button(key="guess_paradox_ten").click().run()
+    lesson.session_state["guess_paradox"] = {"choice": "no such choice"}
+    lesson.run()
+    assert answer not in [said.value for said in lesson.header]
+    lesson.session_state["guess_paradox"] = {"choice": text.phrase("paradox.ten")}
+    lesson.run()
     assert answer in [said.value for said in lesson.header]
-    assert text.phrase("panel.you_guessed", guess=text.phrase("paradox.ten")) in [said.value for said in lesson.text]
+
+
+def test_who_does_not_want_to_guess_need_not(lesson: AppTest) -> None:
+    del lesson.session_state["passed_paradox"]
+    lesson.run()
+    assert lesson.get("bidi_component")
+    lesson.button(key="pass_paradox").click().run()
+    assert not lesson.exception
+    assert not lesson.get("bidi_component")
 
 
 def test_the_simulated_device_comes_to_the_stage(lesson: AppTest) -> None:

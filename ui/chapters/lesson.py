@@ -13,7 +13,6 @@ from ui.chapters.simulate import BELOW_STAGE
 from ui.lessons import drawn, ground
 from ui.lessons.chapters import CHAPTERS, Chapter
 from ui.lessons.ground import Ground
-from ui.lessons.guess import Guess
 from ui.lessons.text import fill, glossary, phrase, with_definitions
 from ui.panels import present
 
@@ -109,10 +108,11 @@ def _turn(name: str, to: Chapter | None, icon: str) -> None:
 
 def _chapter(chapter: Chapter, facts: Ground) -> None:
     sections, figures = chapter.text.sections, chapter.figures(facts)
-    if chapter.guess is not None and _is_asking(chapter):
+    if chapter.guess is not None and chapter.guess.is_open():
         st.html(HIDDEN)
-        _verdict(fill(sections["question"], figures))
-        chapter.guess.ask()
+        _verdict(fill(sections["lead"], figures))
+        chapter.guess.draw(fill(sections["question"], figures))
+        chapter.guess.draw_way_past()
         return
     _verdict(fill(sections["verdict"], figures))
     if chapter.on_stage:
@@ -120,8 +120,8 @@ def _chapter(chapter: Chapter, facts: Ground) -> None:
         return
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        if chapter.guess is not None:
-            _guessed(chapter.guess)
+        if chapter.guess is not None and not chapter.guess.is_passed():
+            chapter.guess.draw(fill(sections["question"], figures))
         _words("words", fill(sections["words"], figures))
     with right:
         st.fragment(chapter.panel)(facts)
@@ -129,7 +129,7 @@ def _chapter(chapter: Chapter, facts: Ground) -> None:
 
 def _is_asking(chapter: Chapter) -> bool:
     """Whether the learner is to guess before anything is told."""
-    return chapter.guess is not None and chapter.guess.made() is None
+    return chapter.guess is not None and chapter.guess.is_open()
 
 
 def _verdict(text: str) -> None:
@@ -140,11 +140,6 @@ def _verdict(text: str) -> None:
 def _words(name: str, text: str) -> None:
     with st.container(key=f"lesson_{name}"):
         st.markdown(with_definitions(text), unsafe_allow_html=True)
-
-
-def _guessed(guess: Guess) -> None:
-    if made := guess.made():
-        st.text(phrase("panel.you_guessed", guess=phrase(f"{guess.name}.{made}")))
 
 
 def _whose(facts: Ground) -> str:

@@ -1,4 +1,8 @@
-"""The learner's guess before the answer: named choices, one press, and then the run speaks."""
+"""The learner's guess before the answer: which question a chapter asks, and whether it was answered or passed by.
+
+The guess itself is asked and kept by the browser (``ui.panels.guess``). A session remembers it too, so that coming back
+to a chapter does not begin with the question.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +10,46 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ui.lessons.text import phrase
+from ui.lessons.text import phrase, phrases
+from ui.panels.guess import guess
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """``choices``: names of phrases in the section ``name``, which also keeps the answer."""
+    """``choices``: names of phrases in the section ``name``."""
 
     name: str
     choices: tuple[str, ...]
 
+    def is_open(self) -> bool:
+        """Whether the answer has to wait: nothing was guessed yet, and the question was not passed by."""
+        component = st.session_state.get(f"guess_{self.name}")
+        if component is not None:
+            st.session_state[self._made] = component.get("choice")
+        return st.session_state.get(self._made) not in self._texts() and not self.is_passed()
+
+    def is_passed(self) -> bool:
+        """Whether the learner asked for the answer without a guess."""
+        return bool(st.session_state.get(self._passed))
+
+    def draw(self, question: str) -> None:
+        """The question; once it is answered, the guess and the way to guess again."""
+        guess(self.name, question, self._texts(), phrases()["guess"])
+
+    def draw_way_past(self) -> None:
+        """The button for those who do not want to guess."""
+        st.button(phrase("panel.no_guess"), key=f"pass_{self.name}", type="tertiary", on_click=self._pass)
+
     @property
-    def key(self) -> str:
-        return f"guess_{self.name}"
+    def _made(self) -> str:
+        return f"guessed_{self.name}"
 
-    def made(self) -> str | None:
-        """What was chosen in this session."""
-        chosen: str | None = st.session_state.get(self.key)
-        return chosen
+    @property
+    def _passed(self) -> str:
+        return f"passed_{self.name}"
 
-    def ask(self) -> None:
-        """Draws the choices; pressing one is the guess."""
-        for choice, place in zip(self.choices, st.columns(len(self.choices)), strict=True):
-            place.button(
-                phrase(f"{self.name}.{choice}"),
-                key=f"{self.key}_{choice}",
-                on_click=self._keep,
-                args=(choice,),
-                width="stretch",
-            )
-        st.button(phrase("panel.no_guess"), key=f"{self.key}_none", type="tertiary", on_click=self._keep, args=("",))
+    def _texts(self) -> list[str]:
+        return [phrase(f"{self.name}.{choice}") for choice in self.choices]
 
-    def _keep(self, choice: str) -> None:
-        st.session_state[self.key] = choice
+    def _pass(self) -> None:
+        st.session_state[self._passed] = True
