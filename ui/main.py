@@ -34,6 +34,9 @@ LEGIBLE = """[data-testid=stBaseButton-primary] {color: light-dark(#ffffff, #171
     {color: light-dark(#5c5b59, #b8b6b2); opacity: 1}
 """
 
+# A long text's table scrolls by itself on a phone; the page never does.
+TABLES = "[data-testid=stMarkdownContainer] table {display: block; max-width: 100%; overflow-x: auto}"
+
 st.set_page_config(page_title="SiliconScope", page_icon=str(ICON), layout="wide")
 
 
@@ -74,7 +77,7 @@ if page == simulate_page:
 density.heed_address()
 screen = presented()
 above = page == stage_page or screen == "stage"
-rules = (CLOSER, PROBLEMS, LEGIBLE, "" if above else BELOW, present.styles(screen) if screen else "")
+rules = (CLOSER, PROBLEMS, LEGIBLE, TABLES, "" if above else BELOW, present.styles(screen) if screen else "")
 st.html(f"<style>{' '.join(rules)}</style>")
 with st.container(key="stage_place"):
     place = st.container()

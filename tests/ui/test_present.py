@@ -47,6 +47,15 @@ def test_a_senseless_value_means_the_usual_and_is_said_once(app: AppTest, name: 
     assert told(again)["message"] is None
 
 
+@pytest.mark.parametrize("density", ["lesson", "lab"])
+def test_a_link_says_how_much_to_show(app: AppTest, density: str) -> None:
+    app.query_params["density"] = density
+    app.run()
+    assert not app.exception
+    assert not app.warning
+    assert (told(app)["density"], told(app)["message"]) == (density, None)
+
+
 def test_several_are_said_in_one_sentence(app: AppTest) -> None:
     for name in ("t", "density", "present"):
         app.query_params[name] = "soon"

@@ -10,12 +10,13 @@ import streamlit as st
 from ui import selection
 
 NAMES = {"hero": "Hero", "lesson": "Lesson", "lab": "Lab"}
+USUAL = "hero"
 
 
 def heed_address() -> None:
-    """In a new session, before anything is drawn: a density that is none is said to be none."""
+    """In a new session, before anything is drawn: a widget that persists does not look at the address itself."""
     if "density" not in st.session_state:
-        selection.asked("density", NAMES)
+        st.session_state["density"] = selection.asked("density", NAMES) or USUAL
 
 
 def switch() -> str:
@@ -23,7 +24,6 @@ def switch() -> str:
     chosen = st.segmented_control(
         "How much to show",
         list(NAMES),
-        default="hero",
         required=True,
         format_func=NAMES.__getitem__,
         key="density",
@@ -31,10 +31,10 @@ def switch() -> str:
         persist_state="session",
         label_visibility="collapsed",
     )
-    return chosen or "hero"
+    return chosen or USUAL
 
 
 def alone() -> str:
     """Draws the button that ends a comparison, and gives the density that a single run would have."""
     st.button("Show one run only", on_click=selection.put_beside, args=(None,), key="show_one_run")
-    return str(st.session_state.get("density") or "hero")
+    return str(st.session_state.get("density") or USUAL)
