@@ -31,7 +31,7 @@ def wait_for(page: Page, number: int) -> None:
     guess = page.get_by_role("button", name=phrase("panel.no_guess"))
     if chapter.guess is not None:
         expect(page.locator("div.stage")).to_be_hidden()  # it would tell the answer
-        page.get_by_role("radio", name=phrase(f"{chapter.guess.name}.{chapter.guess.choices[0]}")).check()
+        page.get_by_role("radio", name=phrase(f"{chapter.guess.name}.{chapter.guess.choices[0]}"), exact=True).check()
         page.get_by_role("button", name=phrase("guess.commit")).click()
         expect(guess).to_have_count(0)
         rest(page)
