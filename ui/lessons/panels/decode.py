@@ -21,6 +21,7 @@ def figures(ground: Ground) -> dict[str, str]:
     weights = sum(s.cost.weights_bytes for s in steps)
     compute = _of(flops / _seconds(steps), ground.write_flops_per_s)
     memory = _of(moved / _seconds(steps), ground.bytes_per_s)
+    held_by = regime(compute, memory).name or "unknown"
     return {
         "hidden": f"{ground.spec.hidden:,}",
         "inner": f"{ground.spec.intermediate:,}",
@@ -31,7 +32,8 @@ def figures(ground: Ground) -> dict[str, str]:
         "weights_share": percent(weights / moved),
         "intensity": three(flops / moved),
         "memory_share": percent(memory),
-        "held_by": phrase(f"regime.{regime(compute, memory).name or 'unknown'}"),
+        "held_by": phrase(f"regime.{held_by}"),
+        "limit": phrase(f"limit.{held_by}"),
     }
 
 
@@ -61,9 +63,11 @@ def _time(ground: Ground, step: GroundStep) -> str:
     if not ground.write_flops_per_s:
         return head + f"<p>{drawn.text(phrase('decode.no_ceiling'))}</p>"
     useful = min(total, step.cost.flops / ground.write_flops_per_s)
+    memory = _of(step.cost.total_bytes / total, ground.bytes_per_s)
+    rest = "waiting" if regime(0.0, memory).name == "memory" else "rest"
     parts = (
         Part(useful / total, phrase("decode.useful"), brief(useful), "write"),
-        Part(1 - useful / total, phrase("decode.waiting"), brief(total - useful), "rest"),
+        Part(1 - useful / total, phrase(f"decode.{rest}"), brief(total - useful), "rest"),
     )
     return head + drawn.bar(parts, phrase("decode.step", time=brief(total)))
 

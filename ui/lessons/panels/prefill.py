@@ -21,13 +21,13 @@ def figures(ground: Ground) -> dict[str, str]:
         "n_read": f"{ground.n_read:,}",
         "hidden": f"{ground.spec.hidden:,}",
         "inner": f"{ground.spec.intermediate:,}",
-        "passes": f"{len(ground.reading):,}",
         "chunk": f"{ground.chunk:,}",
         "intensity": three(_of_steps(ground)),
         "kv_each": gb(ground.kv_bytes_per_token),
         "kv_total": gb(ground.kv_bytes_per_token * ground.n_read),
         "read_total": brief(ground.read_s),
         "held_by": phrase(f"regime.{_held_by(ground)}"),
+        "limit": phrase(f"limit.{_held_by(ground)}"),
         "compute_share": percent(_compute_share(ground)),
     }
 

@@ -25,10 +25,10 @@ def figures(ground: Ground) -> dict[str, str]:
     read, written = prefill.figures(ground), decode.figures(ground)
     costs = _costs(DEVICES[1], 1.0)
     return {
-        "read_held_by": read["held_by"],
+        "read_limit": read["limit"],
         "read_share": read["compute_share"],
         "read_intensity": read["intensity"],
-        "write_held_by": written["held_by"],
+        "write_limit": written["limit"],
         "write_share": written["memory_share"],
         "write_intensity": written["intensity"],
         "weights_share": written["weights_share"],
@@ -61,7 +61,7 @@ def panel(ground: Ground) -> None:
 
 
 def _held(found: dict[str, str], phase: str) -> dict[str, str]:
-    return {"held_by": found[f"{phase}_held_by"], "intensity": found[f"{phase}_intensity"]}
+    return {"limit": found[f"{phase}_limit"], "intensity": found[f"{phase}_intensity"]}
 
 
 def _costs(device: str, price_per_hour: float) -> list[float]:
