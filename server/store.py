@@ -8,6 +8,7 @@ with all its limits, and written anew under a name of our own, so every stored f
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -113,7 +114,8 @@ class Store:
                     writer.write_line(encode_event(dataclasses.replace(event, n=n)))
             part.replace(path)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a folder that is none refuses this as well
+                part.unlink(missing_ok=True)
             raise ValueError(f"The recording could not be stored: {error.strerror}.") from error
         recording = self._recording(id_, path, False, False)
         assert recording is not None  # it was written a moment ago from a header that was read

@@ -103,17 +103,23 @@ def _chained(head: bytes, packed: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gunzipped(head: bytes, packed: Iterator[bytes]) -> Iterator[bytes]:
-    """Unpacks member after member in bounded pieces. Cut or damaged data ends it: what came before stands."""
+    """Unpacks member after member in bounded pieces. Cut or damaged data ends it: what came before stands.
+
+    Raises TraceError when the damage comes before the first byte.
+    """
     unpacker = zlib.decompressobj(wbits=31)
-    data = head
+    data, begun = head, False
     try:
         while data or (data := next(packed, b"")):
             if unpacker.eof:
                 unpacker = zlib.decompressobj(wbits=31)
-            yield unpacker.decompress(data, _CHUNK_BYTES)
+            chunk = unpacker.decompress(data, _CHUNK_BYTES)
+            begun = begun or bool(chunk)
+            yield chunk
             data = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-    except zlib.error:
-        return
+    except zlib.error as error:
+        if not begun:
+            raise TraceError("The file begins like a gzipped one but cannot be unpacked.") from error
 
 
 def _size(n_bytes: int) -> str:

@@ -113,6 +113,14 @@ def test_an_uploaded_name_is_a_title_and_never_a_path(
     assert [r.title for r in Store(store.folder, store.folder / "none").recordings()] == [shown]
 
 
+def test_a_folder_for_recordings_that_is_a_file_is_one_sentence(tmp_path: Path, trace_text: TraceText) -> None:
+    (tmp_path / "runs").write_text("")
+    store = Store(tmp_path / "runs", tmp_path / "none")
+    with pytest.raises(ValueError, match="could not be stored"):
+        store.add("x.jsonl", io.BytesIO(trace_text().encode()))
+    assert store.recordings() == ()
+
+
 def test_what_is_stored_of_an_upload_is_clean(store: Store, trace_text: TraceText) -> None:
     lines = trace_text().splitlines()
     lines[3] = lines[3].replace('"flops":', '"flops":NaN,"was":')

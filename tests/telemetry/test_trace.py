@@ -242,6 +242,12 @@ def test_cut_gzip_keeps_its_lines() -> None:
     assert trace.ended_early
 
 
+@pytest.mark.parametrize("rest", [b"\x00" * 40, b"\xff" * 100_000, b"\x08" + b"\x00" * 7 + b"\xff" * 40])
+def test_what_only_begins_like_gzip_is_not_called_empty(rest: bytes) -> None:
+    with pytest.raises(TraceError, match="cannot be unpacked"):
+        parse(b"\x1f\x8b" + rest)
+
+
 def test_zip_bomb_stops_at_the_limit(lines: list[str]) -> None:
     """32 MiB of blanks pack into some 70 KB; reading must end soon after the limit, not after unpacking it all."""
     packer = zlib.compressobj(9, wbits=31)

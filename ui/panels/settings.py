@@ -79,11 +79,13 @@ def _model(worker: Worker) -> None:
         labels = {model.name: model.label for model in worker.models}
         st.selectbox("Model", list(labels), format_func=_from(labels), key="run_model", persist_state="session")
     offered = {offer.precision: offer.label for offer in worker.precisions if offer.offered}
-    usual = f"Fastest prefill here ({worker.default_precision})" if worker.default_precision else "Fastest prefill here"
-    labels = {DEFAULT_PRECISION: usual} | offered
+    # The browser sends a choice back as its text, so this text never changes: a click would come with the old one.
+    labels = {DEFAULT_PRECISION: "Fastest prefill here"} | offered
     if st.session_state.get("run_precision") not in labels:
         st.session_state["run_precision"] = DEFAULT_PRECISION
     st.selectbox("Precision", list(labels), format_func=_from(labels), key="run_precision", persist_state="session")
+    if worker.default_precision:
+        st.caption(f"The fastest prefill here is that of {worker.default_precision}.")
     for offer in worker.precisions:
         if not offer.offered:
             st.text(f"{offer.precision} is not offered here: {offer.reason}")
