@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.conftest import OpenPage, RunningServer
 from tests.browser.unit import traces
 from tests.browser.unit.site import Site, serve_site
 
@@ -134,3 +135,20 @@ def test_leaving_lets_the_replay_run_through_again(present: OpenStage) -> None:
     expect(page.get_by_role("checkbox", name="stop at phases")).not_to_be_checked()
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.locator("div.stage")).to_have_attribute("data-state", "ended")
+
+
+def test_a_talk_goes_from_chapter_to_stage_by_keys_alone(replay_server: RunningServer, open_page: OpenPage) -> None:
+    page = open_page(f"{replay_server.url}lesson?chapter=decode&present=1")
+    expect(page.locator("[data-testid=stHeader]")).to_be_hidden()
+    expect(page.locator(".st-key-lesson_verdict")).to_be_visible()
+    expect(page.locator("div.stage")).to_be_attached()  # out of sight, and it still has the keys
+    expect(page.locator("div.stage")).to_be_hidden()
+    page.keyboard.press("PageDown")
+    page.wait_for_url(re.compile("chapter=live"))
+    expect_idea(page, "prompt", "Press space to let it read")
+    page.keyboard.press("ArrowRight")
+    expect_idea(page, "read", "Press space to let it write")
+    page.wait_for_url(re.compile(r"[?&]t=0\.4"))
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-testid=stHeader]")).to_be_visible()
+    assert "present" not in page.url

@@ -102,3 +102,16 @@ function anyAction(state, draw, scene) {
   ];
   return draw() < 0.6 ? player.advance(state, draw() * 0.1, scene) : actions[Math.floor(draw() * actions.length)]();
 }
+
+test("presenting a growing run stops where a phase begins, and the run goes on without it", () => {
+  const stopped = player.advance(at(0.3, { follow: true, autoPause: true }), 0.016, GROWING);
+  equal([stopped.t, stopped.playing, stopped.follow], [0.5, false, false]);
+  const resumed = player.advance(player.play(stopped, GROWING), 0.1, GROWING);
+  close(resumed.t, 0.6);
+});
+
+test("stepping by idea stands at the start, at each stop and at the end", () => {
+  let state = at(0.2);
+  for (const wanted of [0.5, 2]) equal((state = player.jumpIdea(state, 1, SCENE)).t, wanted);
+  for (const wanted of [0.5, 0]) equal((state = player.jumpIdea(state, -1, SCENE)).t, wanted);
+});
