@@ -15,7 +15,7 @@ from server.status import Recording
 from sim.scenario import find_scenario
 from sim.speculation import expected_tokens
 from telemetry.trace import read_trace
-from tests.ui.conftest import ROOT
+from tests.ui.conftest import ROOT, ScriptedSource
 from ui.lessons import drawn, ground, text
 from ui.lessons.chapters import CHAPTERS, Chapter
 from ui.lessons.ground import Ground
@@ -224,14 +224,37 @@ def test_who_does_not_want_to_guess_need_not(lesson: AppTest) -> None:
     assert not lesson.get("bidi_component")
 
 
-def test_the_simulated_device_comes_to_the_stage(lesson: AppTest) -> None:
-    """The desk of these tests has no simulator, which is said and breaks nothing."""
+def test_a_simulated_device_comes_to_the_stage(lesson: AppTest, desk: Server) -> None:
+    lesson.query_params["chapter"] = "live"
+    lesson.run()
+    lesson.segmented_control(key="live_source").set_value("device").run()
+    lesson.button(key="live_play_device").click().run()
+    assert not lesson.exception
+    (made,) = [one for one in desk.recordings() if one.source == "simulated"]
+    assert lesson.session_state["run"] == made.id
+    assert made.n_prompt_tokens == 500
+
+
+def test_this_machine_runs_what_is_set(lesson: AppTest, source: ScriptedSource) -> None:
     lesson.query_params["chapter"] = "live"
     lesson.run()
     lesson.segmented_control(key="live_source").set_value("machine").run()
+    lesson.segmented_control(key="run_preset").set_value("2000").run()
+    lesson.button(key="live_run").click().run()
     assert not lesson.exception
-    lesson.segmented_control(key="live_source").set_value("device").run()
+    (asked,) = source.requests
+    assert asked.prompt_tokens == 2000
+
+
+def test_a_recording_comes_to_the_stage(lesson: AppTest, tmp_path: Path) -> None:
+    other = "smollm2-135m-int4-500"
+    (tmp_path / "shipped" / f"{other}.jsonl").write_bytes((SHIPPED / f"{other}.jsonl").read_bytes())
+    lesson.query_params["chapter"] = "live"
+    lesson.run()
+    lesson.selectbox(key="live_recording").set_value(other).run()
+    lesson.button(key="live_play_recording").click().run()
     assert not lesson.exception
+    assert lesson.session_state["run"] == other
 
 
 def test_what_does_not_help_is_shown(lesson: AppTest) -> None:
