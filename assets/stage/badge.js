@@ -8,13 +8,13 @@ import { machineName, runName } from "./words.js";
 
 /**
  * A growing run is live; whatever is replayed is recorded; a simulation always says so.
- * @param {any} header @param {boolean} complete
+ * @param {any} header @param {boolean} replayed
  * @returns {"live" | "recorded" | "simulated" | "remote" | null}
  */
-export function sourceOf(header, complete) {
+export function sourceOf(header, replayed) {
   if (!header) return null;
   if (header.source === "simulated") return "simulated";
-  if (complete) return "recorded";
+  if (replayed) return "recorded";
   return header.source === "remote" ? "remote" : "live";
 }
 

@@ -53,7 +53,7 @@ export class Beside {
     return {
       state: fold.at(t + this.shift(main)),
       view: {
-        ...view, fold, run, summary: this.summary, source: sourceOf(fold.header, this.complete),
+        ...view, fold, run, summary: this.summary, source: sourceOf(fold.header, store.replayed),
         averages: { prefill: fold.averages("prefill"), decode: fold.averages("decode") },
         storeState: store.state, problem: store.problem, readerNotes: store.readerNotes, beside: null,
       },

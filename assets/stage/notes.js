@@ -3,6 +3,7 @@
  */
 
 import { h, setText } from "./dom.js";
+import { ENDS_EARLY } from "./store.js";
 
 const ENDS = { eos: "The model ended its answer.", length: "The run ended at the number of tokens asked for.", stop: "A stop text ended the run.", cancelled: "The run was stopped." };
 
@@ -48,5 +49,6 @@ function bannerText(state, view) {
   if (view.storeState === "failed") return view.problem;
   if (view.storeState === "reconnecting") return "The connection broke. Connecting again; nothing is lost.";
   if (!view.fold.header) return view.run ? "Waiting for the run." : "No run is chosen yet.";
+  if (view.storeState === "complete" && !view.fold.end) return ENDS_EARLY;
   return state.end?.reason === "error" ? endSentence(state.end) : null;
 }

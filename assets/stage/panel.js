@@ -237,7 +237,7 @@ export class Panel {
       now_ms, elapsed_s, scene, fold: this.fold, run: this.run, theme: this.theme, player: this.player,
       averages: { prefill: this.fold.averages("prefill"), decode: this.fold.averages("decode") },
       summary: this.#summary(now_ms, scene),
-      source: sourceOf(this.fold.header, scene.complete),
+      source: sourceOf(this.fold.header, Boolean(this.store?.replayed)),
       still: !this.player.playing || this.reduced.matches,
       reduced: this.reduced.matches,
       status: this.status?.value ?? null,

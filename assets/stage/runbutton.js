@@ -20,13 +20,13 @@ export function buttonFor(status, run, growing) {
   if (install?.state === "running") return waiting(installLabel(install), install.doing ?? "");
   if (install?.state === "failed") return waiting(RUN, install.message ?? "The live set could not be installed; recordings play.");
   if (!worker) return waiting(RUN, install?.message ?? "Live runs are not installed here; recordings play.");
-  return workerButton(worker);
+  return workerButton(worker, status.message);
 }
 
-function workerButton(worker) {
+function workerButton(worker, message) {
   const share = Number.isFinite(worker.share) ? `, ${Math.round(worker.share * 100)} %` : "";
   switch (worker.state) {
-    case "ready": return { label: RUN, action: "run", note: worker.message ?? "" };
+    case "ready": return { label: RUN, action: "run", note: message ?? worker.message ?? "" };
     case "idle":
     case "starting": return waiting("Starting the engine", worker.doing ?? "");
     case "loading": return waiting(`Loading the model${share}`, worker.doing ?? "");
@@ -38,7 +38,7 @@ function workerButton(worker) {
 
 function busyButton(busyRun, run, growing) {
   if (run?.id !== busyRun) return { label: "Watch the run", action: "watch", note: "Somebody's run is on the machine." };
-  if (run.key && growing) return { label: "Stop", action: "stop", note: "" };
+  if (run.key) return growing ? { label: "Stop", action: "stop", note: "" } : waiting(RUN, "");
   return waiting("Watching the run", "Somebody's run is on the machine; the button tells when it is free.");
 }
 

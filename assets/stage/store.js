@@ -16,6 +16,9 @@ const RETRY_MOST_S = 4;
 const CLOSED_NO_SUCH_RUN = 4404;
 const STORES = new Map();
 
+/** What is said of a trace without its closing event. */
+export const ENDS_EARLY = "The recording ends early; everything up to there is shown.";
+
 /**
  * @typedef {"loading" | "growing" | "reconnecting" | "complete" | "failed"} StoreState
  * @typedef {{id: string, live: boolean, url?: string}} RunRef   `url`: where the lines are, if not at the server
@@ -52,6 +55,9 @@ export class RunStore {
     this.nUnread = 0;
     this.session = {}; // what a stage wants to find again after a remount
   }
+
+  /** Whether this is a recording, on its way or here, or a run that is over. */
+  get replayed() { return !this.socket || this.state === "complete" || this.state === "failed"; }
 
   /** Reads a whole recording, line by line as it comes, so that a long one never blocks the page. */
   async fetchRecording(fetcher = fetch) {
@@ -140,7 +146,7 @@ export class RunStore {
     if (this.state === "failed") return;
     if (!this.fold.header) return this.#fail("The trace is empty.");
     if (this.nUnread > LINES_NAMED) this.readerNotes.push(`${this.nUnread - LINES_NAMED} more lines could not be read.`);
-    if (!this.fold.end) this.readerNotes.push("The recording ends early; everything up to there is shown.");
+    if (!this.fold.end) this.readerNotes.push(ENDS_EARLY);
     this.state = "complete";
     this.fold.version += 1;
   }

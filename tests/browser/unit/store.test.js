@@ -37,6 +37,17 @@ test("a recording is read to its end", async () => {
   equal([store.state, store.fold.toString && store.fold.tokens.length, store.readerNotes], ["complete", 5, []]);
 });
 
+test("a recording on its way is no live run, a run is one until it is over", () => {
+  const loading = new RunStore("a");
+  loading.takeLine(lines()[0]);
+  equal([loading.state, loading.replayed], ["loading", true]);
+  const { store, sockets } = followed();
+  equal(store.replayed, false);
+  sockets[0].say(...lines());
+  sockets[0].cut(1000);
+  equal([store.state, store.replayed], ["complete", true]);
+});
+
 test("byte order mark, CRLF and a missing last line end do no harm", async () => {
   const store = await fetched(`\uFEFF${lines().join("\r\n")}`);
   equal([store.state, store.fold.tokens.length, store.readerNotes], ["complete", 5, []]);

@@ -1,5 +1,6 @@
 import * as format from "/assets/stage/format.js";
 import { sourceOf } from "/assets/stage/badge.js";
+import { Banner } from "/assets/stage/notes.js";
 import { buttonFor } from "/assets/stage/runbutton.js";
 import { luminance, readTheme, toRgb } from "/assets/stage/theme.js";
 import { denominatorWords, headline, limitNames, regimeWords, runName } from "/assets/stage/words.js";
@@ -74,6 +75,14 @@ test("a run of another path and a cold run are marked as such", () => {
 
 test("a missing ceiling is said, not drawn", () => ok(denominatorWords(null).includes("not known"), "a reason"));
 
+test("a recording without its end says so in every density", () => {
+  const banner = new Banner();
+  const said = (fold, storeState) => (banner.update({ end: null }, { storeState, fold, run: {} }), banner.el.hidden ? null : banner.el.textContent);
+  ok(said({ header: HEADER, end: null }, "complete").includes("ends early"), banner.el.textContent);
+  equal(said({ header: HEADER, end: null }, "growing"), null, "a run that goes on has no end yet");
+  equal(said({ header: HEADER, end: { reason: "length" } }, "complete"), null);
+});
+
 test("whatever is replayed is recorded, and a simulation always says so", () => {
   equal([sourceOf(HEADER, false), sourceOf(HEADER, true)], ["live", "recorded"]);
   equal(sourceOf({ ...HEADER, source: "simulated" }, true), "simulated");
@@ -88,10 +97,15 @@ test("the button says what the machine can do", () => {
   ok(buttonFor({ ...ready, worker: { state: "failed", message: "No torch." } }, null, false).note === "No torch.", "the reason stands beside it");
 });
 
+test("what went wrong with the last run's file stands beside the button", () => {
+  equal(buttonFor({ ...ready, message: "The disk is full." }, null, false).note, "The disk is full.");
+});
+
 test("who started the run can stop it, everybody else watches", () => {
   const busy = { ...ready, worker: { state: "running" }, busy: { run: "a" } };
   equal(buttonFor(busy, { id: "a", key: "k" }, true).action, "stop");
   equal(buttonFor(busy, { id: "a", key: null }, true).action, null);
+  equal(buttonFor(busy, { id: "a", key: "k" }, false), { label: "Run on this machine", action: null, note: "" }, "over, and the machine not yet free");
   equal(buttonFor(busy, { id: "b", key: null }, false).action, "watch");
 });
 
