@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = parser.parse_args(given[:1]).command
     own = argparse.ArgumentParser(prog=f"python -m engine {command}")
     # Imported here: --help of this file must not need torch, and devicecheck must need nothing else.
+    if importlib.util.find_spec("torch") is None:
+        print("PyTorch is not installed here; requirements.txt lists what a run needs.", file=sys.stderr)
+        return 2
     if command == "record":
         from engine import record
 

@@ -65,16 +65,22 @@ def main(options: argparse.Namespace) -> int:
     """Record as asked. Returns 0, 1 when a run failed, 2 when nothing could be run."""
     try:
         request = _request(options)
+        if options.out is not None:
+            _refuse_unwritable(options.out)  # now, not after minutes of running
         session = _session(options)
         runs = record(session, request, options.repeat, options.title)
     except (ValueError, LookupError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     chosen = median_run(runs[1:] or runs)
-    if options.out is not None:
-        write_trace(options.out, chosen.lines)
     report = figures(runs, chosen)
     print(json.dumps(report, indent=1) if options.json else in_words(report))
+    if options.out is not None:
+        try:
+            write_trace(options.out, chosen.lines)
+        except OSError as error:
+            print(f"The trace could not be written to {options.out}: {error.strerror}.", file=sys.stderr)
+            return 2
     return 1 if any(r.summary.end_reason == "error" for r in runs) else 0
 
 
@@ -133,7 +139,7 @@ def write_trace(path: Path, lines: Sequence[str]) -> None:
 
 
 def _request(options: argparse.Namespace) -> RunRequest:
-    text = options.prompt_file.read_text(encoding="utf-8") if options.prompt_file else None
+    text = _text(options.prompt_file) if options.prompt_file else None
     return RunRequest(
         precision=options.precision,
         prompt=text,
@@ -144,6 +150,22 @@ def _request(options: argparse.Namespace) -> RunRequest:
         cuda_graph=not options.eager,
         text_withheld=options.withhold_text,
     )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no UTF-8 text.") from error
+
+
+def _refuse_unwritable(out: Path) -> None:
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder; --out names the file that the trace goes to.")
+    if not out.parent.is_dir():
+        raise ValueError(f"There is no folder {out.parent} for the trace.")
 
 
 def _session(options: argparse.Namespace) -> Session:

@@ -124,10 +124,23 @@ def test_a_prompt_file_is_read_and_its_text_withheld(cache: Path, tmp_path: Path
     assert "🔥" not in out.read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_costs_the_trace_and_not_the_figures(cache: Path) -> None:
+    given = ("--precision", "fp32", "--prompt-tokens", "40", "--new-tokens", "2", "--json")
+    done = record(cache, *given, "--out", "/dev/full")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["n_new_tokens"] == 2
+    assert done.stderr.splitlines()[-1] == "The trace could not be written to /dev/full: No space left on device."
+
+
 @pytest.mark.parametrize(
     "bad",
     [
         ("--prompt-file", "{tmp}/no.txt"),
+        ("--prompt-file", "{tmp}"),
+        ("--prompt-file", "{tmp}/latin.txt"),
+        ("--prompt-tokens", "40", "--out", "{tmp}"),
+        ("--prompt-tokens", "40", "--out", "{tmp}/none/t.jsonl"),
         ("--prompt-tokens", "5", "--model", "{tmp}/prompt.txt"),
         ("--prompt-tokens", "5", "--model", "{tmp}/torn.gguf"),
         ("--prompt-tokens", "5", "--model", "{tmp}/nowhere"),
@@ -137,13 +150,14 @@ def test_what_cannot_be_recorded_is_one_sentence(
     bad: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "prompt.txt").write_text("Hi")
+    (tmp_path / "latin.txt").write_bytes("Grüße".encode("latin-1"))
     gguf_at(tmp_path / "torn.gguf")
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     given = [part.format(tmp=tmp_path) for part in bad]
     assert main(parser.parse_args([*given, "--precision", "fp32", "--new-tokens", "2", "--threads", "1"])) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Reading")]
-    assert (len(said) == 1 and said[0].endswith(".")) or "No such file" in said[0]
+    assert len(said) == 1 and said[0].endswith(".") and "Errno" not in said[0] and "codec" not in said[0]
 
 
 def test_help_needs_no_torch() -> None:
@@ -153,3 +167,13 @@ def test_help_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "devicecheck" in done.stdout
+
+
+def test_without_torch_there_is_a_sentence() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\nfrom engine.__main__ import main\n"
+        "sys.exit(main(['record', '--prompt-tokens', '40', '--new-tokens', '2']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("PyTorch is not installed here") and len(done.stderr.splitlines()) == 1
