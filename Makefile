@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 run: $(VENV)/.replay
 	@$(BIN)/python -c 'import socket; socket.create_server(("localhost", $(PORT)))' 2>/dev/null || { \
-	    echo "Port $(PORT) is in use; say make run PORT=8600, for example." >&2; exit 1; }
+	    echo "Port $(PORT) is in use or cannot be used here; say make run PORT=8600, for example." >&2; exit 1; }
 	SILICONSCOPE_INSTALL=1 $(BIN)/python -m streamlit run app.py --server.port $(PORT)
 
 test: lint $(VENV)/.live $(VENV)/.chromium
