@@ -249,9 +249,12 @@ class Session:
             )
         )
 
-    def tell_settled(self) -> None:
-        """The state between commands, by what there is."""
-        self.tell("ready" if self._built else "idle")
+    def tell_settled(self, problem: str | None = None) -> None:
+        """The state between commands, by what there is; ``problem`` is why there is nothing, if something was wrong."""
+        if self._built:
+            self.tell("ready")
+        else:
+            self.tell("failed" if problem else "idle", message=problem)
 
     def _run_to_its_end(self, runner: Runner, recorder: Recorder, sampler: Sampler) -> EndReason:
         self._runs_since_build += 1

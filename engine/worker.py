@@ -139,7 +139,7 @@ def serve(session: Session, inbox: Inbox, lines: Lines) -> int:
             _carry_out(session, command, cancelled, lines)
         except (ValueError, LookupError) as error:
             lines.send(Refused(str(error)))
-            session.tell_settled()
+            session.tell_settled(problem=str(error))
         except Exception as error:  # the process's edge: a failed load must not end the worker
             from engine.failures import sentence
 

@@ -32,6 +32,7 @@ function workerButton(worker, message) {
     case "loading": return waiting(`Loading the model${share}`, worker.doing ?? "");
     case "measuring": return waiting(`Measuring this machine${share}`, worker.doing ?? "");
     case "running": return waiting("Running", worker.doing ?? "");
+    case "failed": return { label: RUN, action: worker.models?.length > 1 ? "run" : null, note: worker.message ?? "" }; // another model may do
     default: return waiting(RUN, worker.message ?? "The engine does not answer; recordings play.");
   }
 }

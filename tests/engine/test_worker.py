@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from engine.catalog import embedded_model
 from telemetry.protocol import Cancel, Command, Load, Run, RunRequest, Unload, encode_command
 
 pytestmark = pytest.mark.engine
@@ -183,6 +184,24 @@ def test_unload_lets_go_and_a_run_loads_again(worker: Worker) -> None:
     worker.send(Unload())
     assert worker.until(k="state")[-1]["state"] == "idle"
     assert text_of(worker.run(RunRequest(prompt="Say hi.", max_new_tokens=2))) != ""
+
+
+def test_a_model_that_cannot_be_loaded_is_told_and_bars_no_other(cache: Path, tmp_path: Path) -> None:
+    whole = embedded_model()
+    assert whole is not None
+    with whole.open("rb") as file:
+        (tmp_path / "torn.gguf").write_bytes(file.read(2_000_000))  # all of its header, not all of its tensors
+    worker = Worker(cache, "--device", "cpu", "--model", str(tmp_path / "torn.gguf"))
+    try:
+        torn, other = (model["name"] for model in worker.until(k="hello")[-1]["models"])
+        worker.send(Load())
+        assert "torn.gguf is cut short" in worker.until(k="state", state="failed")[-1]["message"]
+        assert text_of(worker.run(RunRequest(model=other, prompt="Say hi.", max_new_tokens=2))) != ""
+        worker.send(Run("again", RunRequest(model=torn, prompt="Say hi.", max_new_tokens=2)))
+        assert "torn.gguf is cut short" in worker.until(k="refused")[-1]["message"]
+        assert "torn.gguf is cut short" in worker.until(k="state", state="failed")[-1]["message"]
+    finally:
+        assert worker.close() == 0
 
 
 def test_hello_comes_first_without_torch_and_the_end_of_stdin_ends_it(cache: Path) -> None:

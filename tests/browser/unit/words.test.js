@@ -97,6 +97,12 @@ test("the button says what the machine can do", () => {
   ok(buttonFor({ ...ready, worker: { state: "failed", message: "No torch." } }, null, false).note === "No torch.", "the reason stands beside it");
 });
 
+test("a model that could not be loaded bars no other", () => {
+  const failed = (models) => buttonFor({ ...ready, worker: { state: "failed", message: "It is cut short.", models } }, null, false);
+  equal(failed([{ name: "torn" }, { name: "whole" }]), { label: "Run on this machine", action: "run", note: "It is cut short." });
+  equal(failed([{ name: "torn" }]).action, null);
+});
+
 test("what went wrong with the last run's file stands beside the button", () => {
   equal(buttonFor({ ...ready, message: "The disk is full." }, null, false).note, "The disk is full.");
 });
