@@ -16,7 +16,7 @@ function storeOf(shift = 0, header = HEADER, state = "complete") {
 }
 
 const besideOf = (store) => new Beside({ id: "b", live: false }, store);
-const sceneOf = (fold) => ({ end: fold.lastTime, complete: true, boundaries: fold.boundaries(), tokenTimes: fold.tokenTimes() });
+const sceneOf = (fold) => ({ end: fold.lastTime, complete: true, boundaries: fold.boundaries(), stops: fold.stops(), tokenTimes: fold.tokenTimes() });
 const viewOf = (fold) => ({ fold, summary: summarise(fold) });
 
 test("two runs are aligned at their first prompt pass, whatever waited before it", () => {
