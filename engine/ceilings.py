@@ -182,7 +182,7 @@ def _measure_compute(
             seconds = best_time(kernel, device, plan.trial_s)
             rate = 2.0 * rows * out * inner / seconds if seconds else 0.0
             if rate > best:
-                best, label = rate, f"measured here, {dtype} matrix product ({name}, {rows}x{inner}x{out})"
+                best, label = rate, f"measured, {dtype} matrix product ({name}, {rows}x{inner}x{out})"
     return Peak("flops", best, "measured", label, dtype) if best else None
 
 
@@ -205,7 +205,7 @@ def _measure_read(device: torch.device, size: int, budget_s: float) -> Peak | No
         for name, n_bytes, kernel in _reads(device, size):
             seconds = best_time(kernel, device, budget_s / 8, least=3)
             if seconds and n_bytes / seconds > best:
-                best, label = n_bytes / seconds, f"measured here, reading {_size(size)} ({name})"
+                best, label = n_bytes / seconds, f"measured, reading {_size(size)} ({name})"
             del kernel  # it holds the working set: free it before the next one is made
             if time.perf_counter() > deadline:
                 break

@@ -32,7 +32,7 @@ class Peak:
     quantity: Literal["flops", "bytes_per_s"]
     value: float
     provenance: PeakProvenance
-    label: str  # as shown to the person: "measured here, fp32 matrix product"
+    label: str  # as shown, true wherever the trace is read: "measured, fp32 matrix product"
     dtype: str | None = None
     working_set_bytes: int | None = None  # bytes_per_s, measured: what the read was over
 

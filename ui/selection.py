@@ -121,7 +121,7 @@ def shown() -> Shown:
     if wanted is not None and found is None:
         st.session_state["run"] = None
         st.query_params.pop("run", None)
-        message = message or NOT_HERE
+        message = message or server.current().status().problem or NOT_HERE
     if found is not None and found.run_id is not None:
         beside = _beside(found.run_id, known)
         _write_address(found.run_id, beside)

@@ -106,7 +106,7 @@ const PROVENANCE = {
 };
 export const provenanceWords = (name) => PROVENANCE[name] ?? String(name ?? "not stated");
 
-/** "of 478 GFLOP/s, measured here, fp32 matrix product", or why there is none. */
+/** "of 478 GFLOP/s, measured, fp32 matrix product", or why there is none. */
 export function denominatorWords(peak) {
   if (!peak) return "the peak of this machine is not known";
   const unit = peak.quantity === "flops" ? "FLOP/s" : "B/s";

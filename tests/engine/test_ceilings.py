@@ -24,7 +24,7 @@ def test_measuring_gives_one_peak_for_each_dtype_and_working_set() -> None:
         ("bytes_per_s", None, 1 << 20),
         ("bytes_per_s", None, 1 << 18),
     ]
-    assert all(p.value > 1e5 and p.provenance == "measured" and p.label.startswith("measured here") for p in peaks)
+    assert all(p.value > 1e5 and p.provenance == "measured" and p.label.startswith("measured, ") for p in peaks)
 
 
 def test_the_full_plan_reads_a_gibibyte_and_the_models_own_smaller_sizes() -> None:

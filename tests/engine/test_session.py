@@ -113,7 +113,7 @@ def test_a_runs_header_holds_what_it_stood_on(desk: Desk) -> None:
     assert header["title"] == "A first look"
     assert header["model"]["spec"]["n_kv_heads"] == 2
     assert header["kv_capacity_tokens"] == 512
-    assert header["ceilings"]["prefill_compute"]["label"].startswith("measured here, fp32")
+    assert header["ceilings"]["prefill_compute"]["label"].startswith("measured, fp32")
     assert header["devices"][0]["kind"] == "cpu"
     assert {s["metric"] for s in header["sensors"]} >= {"cpu_busy", "memory_used_bytes"}
     assert header["created"].endswith("+00:00")
