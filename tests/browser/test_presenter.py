@@ -6,13 +6,17 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import OpenPage, RunningServer
+from telemetry.events import Phase
+from telemetry.trace import read_trace
+from tests.browser.conftest import ROOT, OpenPage, RunningServer
 from tests.browser.unit import traces
 from tests.browser.unit.site import Site, serve_site
+from ui.selection import OPENING
 
 pytestmark = pytest.mark.browser
 
@@ -148,7 +152,10 @@ def test_a_talk_goes_from_chapter_to_stage_by_keys_alone(replay_server: RunningS
     expect_idea(page, "prompt", "Press space to let it read")
     page.keyboard.press("ArrowRight")
     expect_idea(page, "read", "Press space to let it write")
-    page.wait_for_url(re.compile(r"[?&]t=0\.4"))
+    written = read_trace(ROOT / "assets" / "traces" / f"{OPENING}.jsonl")
+    begun = next(e.t for e in written.events if isinstance(e.body, Phase) and e.body.phase == "decode")
+    page.wait_for_url(re.compile(r"[?&]t="))
+    assert float(parse_qs(urlsplit(page.url).query)["t"][0]) == pytest.approx(begun, abs=0.01)
     page.keyboard.press("Escape")
     expect(page.locator("[data-testid=stHeader]")).to_be_visible()
     assert "present" not in page.url

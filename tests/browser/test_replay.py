@@ -58,6 +58,7 @@ def test_the_stage_is_mounted_once_and_plays_on_across_pages(
     for name in ("Recordings", "How these figures are made", "The stage", "Recordings"):
         page.get_by_role("link", name=name).first.click()
         page.wait_for_url(re.compile("recordings|method|stage|/\\?"))
+        stage.root.scroll_into_view_if_needed()  # out of sight it draws nothing, and lists may be long
         stage.wait_for_frames()
         expect(stage.root).to_have_count(1)
         assert stage.root.evaluate("stage => stage.marked"), f"the stage was built anew on {name}"
