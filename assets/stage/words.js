@@ -98,7 +98,7 @@ export function derivedProvenance(header, timing) {
 export const timedProvenance = (header) => (header?.source === "simulated" ? "simulated" : "measured: times of events on the run's own clock");
 
 const PROVENANCE = {
-  counter: "counter (hardware)",
+  counter: "counter, as the hardware or the system gives it",
   derived: "derived (model arithmetic ÷ measured time)",
   driver_time_fraction: "driver busy time, not a share of the peak",
   simulated: "simulated",
