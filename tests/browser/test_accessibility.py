@@ -37,8 +37,13 @@ GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgr
 
 @pytest.fixture(scope="module")
 def reader(browser: Browser) -> Iterator[Page]:
-    """One page for all of them: a browser profile for each would take longer than axe does."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme="light")
+    """One page for all of them: a browser profile for each would take longer than axe does.
+
+    Without motion: halfway through fading in, a word has no contrast to judge.
+    """
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 720}, color_scheme="light", reduced_motion="reduce"
+    )
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     yield page
